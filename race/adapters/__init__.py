@@ -1,0 +1,1 @@
+"""What race needs from outside, one SDK to a module; foreign errors stop here."""

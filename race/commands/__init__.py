@@ -1,0 +1,1 @@
+"""What comes before and after the stages: one module per command."""

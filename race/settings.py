@@ -1,0 +1,219 @@
+"""Everything that can be set, read once at the edge: release.toml, race.toml and the environment."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from race.core.records import Closed, digest
+from race.errors import Malformed, Missing
+
+PERMISSIVE = (
+    "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "PSF-2.0",
+    "Python-2.0", "Unlicense", "Zlib",
+)  # fmt: skip
+
+
+class ReleaseSection(Closed):
+    """What the release is. `sample` marks every page and record made from it."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,40}$")
+    version: str = "0"
+    canary: str = Field(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+    sample: bool = False
+    repository: str = ""
+    """The image repository; `race-<name>` when empty."""
+    private: tuple[str, ...] = ()
+    minimum_count: int = 5
+    """A rate from fewer tasks than this is shown with a remark."""
+
+
+class MineSection(Closed):
+    """Which pull requests become candidates."""
+
+    licences: tuple[str, ...] = PERMISSIVE
+    threshold: float = 0.5
+    since: date | None = None
+    until: date | None = None
+    max_fix_lines: int = 2000
+
+
+class ReliabilitySection(Closed):
+    """How sure the release wants to be that a task discriminates; rates are upper 95% bounds."""
+
+    limit: float = 0.05
+    repeats: int = 59
+    seed: int = 20260101
+    perturb: bool = True
+
+
+class ValidateSection(Closed):
+    """How the matrix runs. Seconds are wall time; the suite is widened while it fits its budget."""
+
+    runs: int = 3
+    test_seconds: float = 60
+    run_seconds: float = 600
+    suite_seconds: float = 60
+    memory_mb: int = 2048
+    cpus: float = 1.0
+    pids: int = 512
+    output_mb: int = 16
+    reliability: ReliabilitySection = ReliabilitySection()
+
+
+class SpecifySection(Closed):
+    """Who writes the statement: a model by its litellm name, or nobody (the deterministic writer)."""
+
+    model: str = ""
+    auditor_model: str = ""
+    rounds: int = 3
+
+
+class SealSection(Closed):
+    """What the leak audit looks at besides the default."""
+
+    live_network: bool = True
+
+
+class TierSection(Closed):
+    """Calibration: which agents, how many attempts, and the fixed cut points of complexity.
+
+    `short_steps` and `medium_steps` are upper bounds on the mean steps of resolved attempts.
+    """
+
+    agents: tuple[str, ...] = ()
+    attempts: int = 3
+    max_steps: int = 100
+    command_seconds: float = 600
+    short_steps: float = 15
+    medium_steps: float = 40
+
+
+class VerifySection(Closed):
+    """The release check."""
+
+    gold: int = 3
+    empty: int = 3
+
+
+class ProjectSection(Closed):
+    """What no rule finds out about one project; every use is shown in the record."""
+
+    python: str = ""
+    system_packages: tuple[str, ...] = ()
+    environment: dict[str, str] = Field(default_factory=dict)
+    requirements: tuple[str, ...] = ()
+    deselect: tuple[str, ...] = ()
+
+
+class CompositeSection(Closed):
+    """Several fixes to one project as one task; members are instance ids, oldest first."""
+
+    id: str
+    members: tuple[str, ...] = Field(min_length=2)
+
+
+class ReleaseSettings(Closed):
+    """release.toml, whole. A stage reads one section; `slice_digest` is that section's digest."""
+
+    release: ReleaseSection
+    mine: MineSection = MineSection()
+    validate_: ValidateSection = Field(default=ValidateSection(), alias="validate")
+    specify: SpecifySection = SpecifySection()
+    seal: SealSection = SealSection()
+    tier: TierSection = TierSection()
+    verify: VerifySection = VerifySection()
+    projects: dict[str, ProjectSection] = Field(default_factory=dict)
+    composite: tuple[CompositeSection, ...] = ()
+
+    def slice_digest(self, *sections: str) -> str:
+        """Digest of the named sections, for a record's inputs."""
+        whole = self.model_dump(mode="json", by_alias=True)
+        return digest({name: whole[name] for name in sections})
+
+    @property
+    def repository(self) -> str:
+        """The image repository that this release's images are named under."""
+        return self.release.repository or f"race-{self.release.name}"
+
+
+class Workspace(Closed):
+    """This machine: race.toml (optional) and the environment, never part of a record."""
+
+    ca_bundle: str = ""
+    """PEM file for TLS inside builder stages and for the resolver; never in a task image."""
+    index_url: str = ""
+    docker_host: str = ""
+    cache: str = ""
+    clones: dict[str, str] = Field(default_factory=dict)
+    registry_pull: bool = True
+
+    @property
+    def cache_dir(self) -> Path:
+        """Where downloads and audits of image layers are kept between commands."""
+        return Path(self.cache or "~/.cache/race").expanduser()
+
+
+def _parse(path: Path, text: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text.decode())
+    except UnicodeDecodeError as error:
+        raise Malformed(path, f"byte {error.start}", "not UTF-8") from error
+    except tomllib.TOMLDecodeError as error:
+        raise Malformed(path, "", str(error)) from error
+
+
+def first_problem(error: ValidationError) -> tuple[str, str]:
+    """Place and text of the first thing that pydantic disliked."""
+    problem = error.errors(include_url=False)[0]
+    place = ".".join(str(part) for part in problem["loc"])
+    return place, problem["msg"]
+
+
+def read_release(folder: Path) -> ReleaseSettings:
+    """release.toml of a release folder. Raises Missing without one, Malformed with the place."""
+    path = folder / "release.toml"
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError as error:
+        raise Missing(
+            f"{folder} is no release folder: no release.toml; `race init` makes one"
+        ) from error
+    except NotADirectoryError as error:
+        raise Missing(f"{folder} is no folder") from error
+    try:
+        return ReleaseSettings.model_validate(_parse(path, text))
+    except ValidationError as error:
+        raise Malformed(path, *first_problem(error)) from error
+
+
+def read_workspace(start: Path, environment: dict[str, str]) -> Workspace:
+    """race.toml of `start` or the nearest folder above it, then RACE_* variables on top.
+
+    The CA bundle falls back to what pip, requests and OpenSSL are told, in that order.
+    """
+    values: dict[str, Any] = {}
+    for folder in (start, *start.parents):
+        path = folder / "race.toml"
+        if path.is_file():
+            values = _parse(path, path.read_bytes())
+            break
+    for name in ("ca_bundle", "index_url", "docker_host", "cache"):
+        given = environment.get(f"RACE_{name.upper()}")
+        if given:
+            values[name] = given
+    if not values.get("ca_bundle"):
+        for name in ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+            if environment.get(name):
+                values["ca_bundle"] = environment[name]
+                break
+    if not values.get("docker_host") and environment.get("DOCKER_HOST"):
+        values["docker_host"] = environment["DOCKER_HOST"]
+    try:
+        return Workspace.model_validate(values)
+    except ValidationError as error:
+        raise Malformed("race.toml", *first_problem(error)) from error

@@ -1,0 +1,270 @@
+"""Runs one stage over the tasks of a release: what is due, -j at once, and a tally that adds up."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from race.core.records import Finding, StageRecord
+from race.errors import Accident, EngineDown, Rejection
+from race.options import (
+    force_option,
+    here_option,
+    ids_argument,
+    jobs_option,
+    json_option,
+    print_json,
+    release_argument,
+    verbose_option,
+    workbench,
+)
+from race.progress import Progress
+from race.store import STAGE_ORDER, Store, TaskFolder
+from race.workbench import Workbench
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What a stage function works with: one task, the release, the tools, a voice."""
+
+    task: TaskFolder
+    store: Store
+    bench: Workbench
+    progress: Progress
+
+    def say(self, what: str) -> None:
+        """Tell what is happening to this task now."""
+        self.progress.doing(self.task.id, what)
+
+    def note(self, **facts: Any) -> None:
+        """Volatile facts for the ledger, written beside the record when the stage ends."""
+        self.facts.update(facts)
+
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: its record, what it reads, how it works.
+
+    `inputs` gives the digests of all that the stage reads (records, files, settings slice); when
+    they equal those in the record, the stage is not due. `work` returns a record without `inputs`;
+    the loop fills them in. `made` says whether what the stage made outside the folder (an image) is
+    still there; without it a current record is enough.
+    """
+
+    name: str
+    record: type[StageRecord]
+    inputs: Callable[[TaskFolder, Store], dict[str, str]]
+    work: Callable[[Desk], StageRecord]
+    made: Callable[[TaskFolder, Store, Workbench], bool] | None = None
+
+
+@dataclass
+class Tally:
+    """How a command ended: each asked task in exactly one of the four lists."""
+
+    done: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    accidents: dict[str, str] = field(default_factory=dict)
+
+    def line(self, stage: str) -> str:
+        """The closing line."""
+        parts = [len(self.done), len(self.skipped), len(self.rejected), len(self.pending)]
+        return (
+            f"{stage}: {parts[0]} done + {parts[1]} skipped + {parts[2]} rejected + "
+            f"{parts[3]} pending = {sum(parts)}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {
+            "done": sorted(self.done),
+            "skipped": sorted(self.skipped),
+            "rejected": sorted(self.rejected),
+            "pending": sorted(self.pending),
+            "accidents": self.accidents,
+        }
+
+
+def stage_named(name: str) -> Stage:
+    """A stage by its name; stages do not import each other, the loop looks them up."""
+    stage = importlib.import_module(f"race.stages.{name}").STAGE
+    assert isinstance(stage, Stage)
+    return stage
+
+
+def blocked_by(task: TaskFolder, store: Store, name: str) -> str | None:
+    """The earlier stage that keeps this task from stage `name`, and how.
+
+    It has not run, or it rejected the task, or what it read has changed since.
+    """
+    for earlier in STAGE_ORDER[: STAGE_ORDER.index(name)]:
+        stage = stage_named(earlier)
+        record = task.read(stage.record)
+        if record is None:
+            return f"waits for {earlier}"
+        if not record.accepted:
+            return f"rejected by {earlier}"
+        if earlier != "mine" and record.inputs != stage.inputs(task, store):
+            return f"waits for {earlier}: what it read has changed"
+    return None
+
+
+def run_stage(
+    stage: Stage,
+    store: Store,
+    bench: Workbench,
+    ids: Sequence[str],
+    *,
+    jobs: int = 1,
+    force: bool = False,
+    here: bool = False,
+    progress: Progress,
+) -> Tally:
+    """Run a stage over tasks. The caller holds the release's lock.
+
+    A rejection is recorded and the next task goes on. An accident records nothing; when it is the
+    engine, no further task is started. Bugs and interrupts go up after running tasks have ended.
+    """
+    tally = Tally()
+    due: list[str] = []
+    for instance_id in ids:
+        task = store.task(instance_id)
+        why = blocked_by(task, store, stage.name)
+        if why is not None:
+            rejected = why.startswith("rejected")
+            (tally.rejected if rejected else tally.pending).append(instance_id)
+            progress.finished(instance_id, why)
+            continue
+        record = task.read(stage.record)
+        current = record is not None and record.inputs == stage.inputs(task, store)
+        if current and here:
+            current = bool(task.noted(stage.name))
+        if current and record is not None and record.accepted and stage.made is not None:
+            current = stage.made(task, store, bench)
+        if current and record is not None and not force:
+            (tally.skipped if record.accepted else tally.rejected).append(instance_id)
+            progress.finished(instance_id, "nothing is due" if record.accepted else "rejected before")
+            continue
+        due.append(instance_id)
+    _run_due(stage, store, bench, due, jobs, tally, progress)
+    return tally
+
+
+def _run_due(
+    stage: Stage,
+    store: Store,
+    bench: Workbench,
+    due: list[str],
+    jobs: int,
+    tally: Tally,
+    progress: Progress,
+) -> None:
+    waiting = list(due)
+    running: dict[Future[StageRecord], str] = {}
+    stopped = ""
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        try:
+            while waiting or running:
+                while waiting and len(running) < jobs and not stopped:
+                    instance_id = waiting.pop(0)
+                    desk = Desk(store.task(instance_id), store, bench, progress)
+                    running[pool.submit(_one, stage, desk)] = instance_id
+                if not running:
+                    break
+                ended, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    instance_id = running.pop(future)
+                    try:
+                        record = future.result()
+                    except Accident as error:
+                        tally.pending.append(instance_id)
+                        tally.accidents[instance_id] = str(error)
+                        progress.finished(instance_id, f"pending: {error}")
+                        if isinstance(error, EngineDown):
+                            stopped = str(error)
+                        continue
+                    (tally.done if record.accepted else tally.rejected).append(instance_id)
+                    progress.finished(instance_id, _outcome(record))
+        finally:
+            for future in running:
+                future.cancel()
+    for instance_id in waiting:
+        tally.pending.append(instance_id)
+        tally.accidents[instance_id] = f"not started: {stopped}"
+        progress.finished(instance_id, f"pending, not started: {stopped}")
+
+
+def _outcome(record: StageRecord) -> str:
+    if record.accepted:
+        return "accepted"
+    return "rejected: " + "; ".join(record.reasons)[:300]
+
+
+def _one(stage: Stage, desk: Desk) -> StageRecord:
+    inputs = stage.inputs(desk.task, desk.store)
+    try:
+        record = stage.work(desk)
+    except Rejection as error:
+        finding = Finding(rule=error.rule, message=error.message, place=error.place)
+        record = stage.record(instance_id=desk.task.id, accepted=False, findings=(finding,))
+    sample = desk.store.settings.release.sample
+    record = record.model_copy(update={"inputs": inputs, "sample": sample})
+    desk.task.write(record)
+    desk.task.note(stage.name, desk.facts)
+    return record
+
+
+def stage_command(stage: Stage, summary: str, examples: Sequence[str]) -> click.Command:
+    """The click command of a stage: `race <stage> R [ID]...` with the options all stages share."""
+
+    @click.command(stage.name, help=summary + "\n\n\b\nExamples:\n  " + "\n  ".join(examples))
+    @release_argument
+    @ids_argument
+    @jobs_option
+    @force_option
+    @here_option
+    @json_option
+    @verbose_option
+    @click.pass_context
+    def command(
+        context: click.Context,
+        release: Path,
+        ids: tuple[str, ...],
+        jobs: int,
+        force: bool,
+        here: bool,
+        as_json: bool,
+        verbose: int,
+    ) -> int:
+        bench = workbench(context)
+        store = Store(release)
+        with store.lock():
+            chosen = store.pick(ids)
+            progress = Progress(stage.name, len(chosen), verbose=verbose)
+            with progress.running():
+                tally = run_stage(
+                    stage,
+                    store,
+                    bench,
+                    chosen,
+                    jobs=jobs,
+                    force=force,
+                    here=here,
+                    progress=progress,
+                )
+        if as_json:
+            print_json(tally.as_json())
+        click.echo(tally.line(stage.name), err=as_json)
+        return 4 if tally.accidents else 0
+
+    return command

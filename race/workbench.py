@@ -1,0 +1,51 @@
+"""Hands a command its tools, each made when it is first asked for.
+
+The only module that names an adapter, and the only place where an import waits: an adapter's SDK
+takes tenths of a second to import, which `race --help` must not pay for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from race.ports import Engine, History, Model, Resolver
+from race.settings import Workspace
+
+
+@dataclass
+class Workbench:
+    """The tools of one command. Tests hand in their own subclass or set the attributes."""
+
+    workspace: Workspace
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The container engine; not yet asked whether it answers."""
+        from race.adapters.docker_engine import DockerEngine
+
+        return DockerEngine(self.workspace.docker_host)
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        """uv, with this machine's index and certificates."""
+        from race.adapters.uv_resolver import UvResolver
+
+        return UvResolver(
+            index_url=self.workspace.index_url,
+            ca_bundle=self.workspace.ca_bundle,
+            cache=self.workspace.cache_dir / "uv",
+        )
+
+    def clone(self, path: Path, repo: str) -> History:
+        """A local clone as a project's history."""
+        from race.adapters.git_history import GitHistory
+
+        return GitHistory(path, repo)
+
+    def model(self, name: str) -> Model:
+        """A model by its litellm name."""
+        from race.adapters.litellm_model import LitellmModel
+
+        return LitellmModel(name)
