@@ -1,0 +1,1 @@
+"""Steps that several stages or commands share: given tools, each does one thing."""
