@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "seal": ("race.stages.seal", "Build the shipped images and probe them for leaks."),
     "tier": ("race.stages.tier", "Measure difficulty and effort with calibration agents."),
     "verify": ("race.stages.verify", "Check what ships, rebuilt from the release folder alone."),
-    "build": ("race.commands.build", "Run all six stages in order."),
+    "build": ("race.stages.build", "Run all six stages in order."),
     "status": ("race.commands.status", "Show every task and where it stands."),
     "explain": ("race.commands.explain", "Show one task's matrix, bounds and rungs on one screen."),
     "grade": ("race.commands.grade", "Grade one submission against one task."),

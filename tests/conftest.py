@@ -1,0 +1,51 @@
+"""What all tests share: a container engine that answers, the sample project, a built sample release."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from race.cli import run
+from race.ports import Engine
+from race.sample import write_sample
+from race.settings import read_workspace
+from race.workbench import Workbench
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="session")
+def bench() -> Workbench:
+    """The tools of a command on this machine."""
+    return Workbench(read_workspace(ROOT, dict(os.environ)))
+
+
+@pytest.fixture(scope="session")
+def engine(bench: Workbench) -> Engine:
+    """A container engine that answers; the test errors, not skips, when there is none."""
+    bench.engine.version()
+    return bench.engine
+
+
+@pytest.fixture(scope="session")
+def sample_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample project's repository, written once."""
+    folder = tmp_path_factory.mktemp("sample") / "brook"
+    write_sample(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def built_sample(tmp_path_factory: pytest.TempPathFactory, sample_project: Path, engine: Engine) -> Path:
+    """The sample release, built through all six stages from an empty folder. Copy before changing."""
+    folder = tmp_path_factory.mktemp("built") / "sample"
+    folder.mkdir()
+    shutil.copy(ROOT / "tasks" / "sample" / "release.toml", folder)
+    code = run(
+        ["build", str(folder), "--clone", str(sample_project), "--repo", "sample/brook", "-j", "2"]
+    )
+    assert code == 0
+    return folder
