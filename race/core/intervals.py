@@ -41,7 +41,9 @@ NOTHING = Estimate(0, None, None, None)
 def _wilson(rate: float, size: float, quantile: float) -> tuple[float, float]:
     square = quantile * quantile
     centre = (rate + square / (2 * size)) / (1 + square / size)
-    half = quantile * math.sqrt(rate * (1 - rate) / size + square / (4 * size * size)) / (1 + square / size)
+    half = (
+        quantile * math.sqrt(rate * (1 - rate) / size + square / (4 * size * size)) / (1 + square / size)
+    )
     low = 0.0 if rate <= 0 else max(0.0, centre - half)
     high = 1.0 if rate >= 1 else min(1.0, centre + half)
     return low, high
