@@ -122,7 +122,7 @@ class Engine(Protocol):
         labels: Mapping[str, str] | None = None,
         target: str = "",
         buildargs: Mapping[str, str] | None = None,
-        network: bool = True,
+        network: bool = False,
         timeout: float = 1800.0,
         on_line: Callable[[str], None] | None = None,
     ) -> Image:
