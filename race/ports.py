@@ -172,6 +172,29 @@ class Resolver(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class Changed:
+    """One file that a pull request changes: git's modes and object ids, zeros where there is none."""
+
+    path: str
+    old_mode: str
+    new_mode: str
+    old_blob: str
+    new_blob: str
+
+
+@dataclass(frozen=True)
+class PullRequestFacts:
+    """What a clone does not say about a pull request; empty fields are taken from the commit."""
+
+    merge_commit: str
+    base_commit: str = ""
+    title: str = ""
+    body: str = ""
+    merged_at: str = ""
+    linked_issues: tuple[str, ...] = ()
+
+
 class History(Protocol):
     """A project's past: its merged pull requests, and any file at any commit."""
 
@@ -193,6 +216,18 @@ class History(Protocol):
 
     def archive(self, commit: str) -> bytes:
         """The tree at a commit as a deterministic tar: sorted names, zero times, owner 0."""
+
+    def changes(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, list[Changed]]]:
+        """Which files each pull request changes; every request once, in order."""
+
+    def wide_diffs(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, bytes]]:
+        """The diff of each request's code files with whole functions as context, in order."""
+
+    def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
+        """Mode and object id of every path at a commit."""
+
+    def applied(self, base: str, patches: Sequence[bytes]) -> dict[str, tuple[str, str]]:
+        """What patches make of a base, as `tree_entries`; Malformed when one does not apply exactly."""
 
 
 @dataclass(frozen=True)
