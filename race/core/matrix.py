@@ -1,0 +1,162 @@
+"""The 2x2 matrix of validation: {old tests, new tests} x {without the fix, with the fix}.
+
+Which patches make a cell, which test modules are run, and in what order the runs go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Literal
+
+from race.core.records import Closed
+
+Cell = Literal["old-without", "old-with", "new-without", "new-with"]
+CELLS: tuple[Cell, ...] = ("old-without", "old-with", "new-without", "new-with")
+Change = Literal["added", "changed", "deleted"]
+
+_HEADER = re.compile(rb"^diff --git ")
+_TEST_NAME = re.compile(r"^(test.*|.*_tests?|tests?)\.py$")
+_TEST_FOLDERS = ("tests", "test", "testing")
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+
+
+class Suite(Closed):
+    """Which tests validation ran: the touched test files only, or the whole test folder around them.
+
+    `paths` are given to the test runner, relative to the repository. `why` says what decided.
+    """
+
+    width: Literal["touched", "whole"]
+    paths: tuple[str, ...]
+    why: str = ""
+
+
+def has_fix(cell: Cell) -> bool:
+    """Whether the reference fix is applied in this cell."""
+    return cell.endswith("-with")
+
+
+def has_new_tests(cell: Cell) -> bool:
+    """Whether the test patch is applied in this cell."""
+    return cell.startswith("new-")
+
+
+def schedule(runs: int) -> list[tuple[Cell, int]]:
+    """Every (cell, run), a round of all four cells at a time; a change of load meets all cells alike."""
+    return [(cell, run) for run in range(runs) for cell in ("new-with", *CELLS[:3])]
+
+
+def touched_files(patch: bytes) -> dict[str, Change]:
+    """What a git diff does to each path: added, changed or deleted. A rename is both its ends."""
+    found: dict[str, Change] = {}
+    state: Change = "changed"
+    old = new = ""
+    inside = False
+    for line in [*patch.splitlines(), b"diff --git "]:
+        if _HEADER.match(line):
+            _settle(found, state, old, new)
+            old, new = _header_paths(line)
+            state, inside = "changed", False
+        elif inside:
+            continue
+        elif line.startswith(b"new file mode"):
+            state = "added"
+        elif line.startswith(b"deleted file mode"):
+            state = "deleted"
+        elif line.startswith((b"rename from ", b"rename to ")):
+            words = line.split(b" ", 2)
+            path = _unquote(words[2])
+            found[path] = "deleted" if words[1] == b"from" else "added"
+            old = new = ""
+        elif line.startswith(b"--- ") and line != b"--- /dev/null":
+            old = _unquote(line[4:].split(b"\t")[0])[2:]
+        elif line.startswith(b"+++ ") and line != b"+++ /dev/null":
+            new = _unquote(line[4:].split(b"\t")[0])[2:]
+        elif line.startswith(b"@@"):
+            inside = True
+    return found
+
+
+def _settle(found: dict[str, Change], state: Change, old: str, new: str) -> None:
+    path = old if state == "deleted" else new
+    if path and path not in found:
+        found[path] = state
+
+
+def _header_paths(line: bytes) -> tuple[str, str]:
+    """Both paths of `diff --git a/X b/X`, for a diff without ---/+++ lines (binary, empty)."""
+    rest = line[len(b"diff --git ") :]
+    if rest.startswith(b'"'):
+        path = _unquote(rest[: rest.index(b'" ') + 1])[2:] if b'" ' in rest else ""
+        return path, path
+    half = rest[2 : len(rest) // 2]
+    path = half.decode(errors="surrogateescape")
+    return path, path
+
+
+def _unquote(path: bytes) -> str:
+    """A path as git prints it: plain, or C-quoted when it holds unusual bytes."""
+    path = path.rstrip(b"\r\n")
+    if path.startswith(b'"') and path.endswith(b'"'):
+        path = _ESCAPE.sub(_unescape, path[1:-1])
+    return path.decode(errors="surrogateescape")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    if len(code) == 3:
+        return bytes([int(code, 8) & 255])
+    return _LETTERS.get(code, code)
+
+
+def modules_with_tests(paths: Iterable[str]) -> tuple[str, ...]:
+    """The Python files among these that hold tests, by name; helpers only when there is nothing else."""
+    python = sorted(
+        path
+        for path in paths
+        if path.endswith(".py") and PurePosixPath(path).name not in ("conftest.py", "__init__.py")
+    )
+    named = [path for path in python if _TEST_NAME.match(PurePosixPath(path).name)]
+    return tuple(named or python)
+
+
+def touched_suite(test_patch: bytes) -> Suite:
+    """The test modules that the test patch adds or changes."""
+    kept = [path for path, change in touched_files(test_patch).items() if change != "deleted"]
+    return Suite(
+        width="touched", paths=modules_with_tests(kept), why="the test files that the change touches"
+    )
+
+
+def whole_suite(touched: Suite) -> Suite | None:
+    """The outermost test folders around the touched modules, or None when they are in none."""
+    folders = {_test_folder(path) or path for path in touched.paths}
+    if not folders or folders == set(touched.paths):
+        return None
+    inner = {f for f in folders for other in folders if f != other and f.startswith(other + "/")}
+    return Suite(width="whole", paths=tuple(sorted(folders - inner)))
+
+
+def _test_folder(path: str) -> str:
+    parts = PurePosixPath(path).parts[:-1]
+    for index, part in enumerate(parts):
+        if part in _TEST_FOLDERS:
+            return "/".join(parts[: index + 1])
+    return ""
+
+
+def cell_paths(suite: Suite, cell: Cell, changes: Mapping[str, Change]) -> tuple[str, ...]:
+    """The suite's paths that exist in a cell: old cells lack the files that the test patch adds."""
+    if has_new_tests(cell):
+        return suite.paths
+    return tuple(path for path in suite.paths if changes.get(path) != "added")
+
+
+def spread(items: Sequence[str], limit: int) -> tuple[str, ...]:
+    """At most `limit` of the items, evenly taken from first to last; the same ones every time."""
+    if len(items) <= limit:
+        return tuple(items)
+    return tuple(items[index * len(items) // limit] for index in range(limit))
