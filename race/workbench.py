@@ -6,11 +6,13 @@ takes tenths of a second to import, which `race --help` must not pay for.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from race.ports import Engine, History, Model, Resolver
+from race.ports import Engine, History, Model, Resolver, RootFileSystems
 from race.settings import Workspace
 
 
@@ -26,6 +28,13 @@ class Workbench:
         from race.adapters.docker_engine import DockerEngine
 
         return DockerEngine(self.workspace.docker_host)
+
+    @cached_property
+    def rootfs(self) -> RootFileSystems:
+        """Debian's packages as root file systems."""
+        from race.adapters.debian_rootfs import DebianRootfs
+
+        return DebianRootfs()
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -49,3 +58,9 @@ class Workbench:
         from race.adapters.litellm_model import LitellmModel
 
         return LitellmModel(name)
+
+    def parquet_rows(self, path: Path) -> Iterator[list[dict[str, Any]]]:
+        """Batches of rows of a Parquet file."""
+        from race.adapters.parquet_rows import parquet_rows
+
+        return parquet_rows(path)

@@ -50,7 +50,7 @@ class Profile:
 
     def threshold(self, x: int) -> int:
         """t = floor(0.8 x), in whole numbers."""
-        return math.floor(self.quality_share * x)
+        return x * self.quality_share.numerator // self.quality_share.denominator
 
     def place(self, x: int, y: int) -> tuple[Pool, Zone]:
         """Which pool and zone a task with x baseline and y miner successes falls into."""
