@@ -154,6 +154,15 @@ class Engine(Protocol):
         """Ids of all containers that race made on this engine."""
 
 
+class RootFileSystems(Protocol):
+    """Makes root file systems from a distribution's packages."""
+
+    def make(
+        self, suite: str, packages: Sequence[str], excluded: Sequence[str], to: Path, timeout: float
+    ) -> None:
+        """Write a root file system as a tar file. Raises Missing, Unreachable or DiskFull."""
+
+
 class Resolver(Protocol):
     """Pins requirements to what existed on a date."""
 

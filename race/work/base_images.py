@@ -1,0 +1,128 @@
+"""The images that every task image starts from: what they hold, and making them when they are not there.
+
+A pair per Python: `race-base:py3.11` runs tasks (Python, git, patch, procps, coreutils, the user
+`agent`), `race-builder:py3.11` adds pip, venv and compilers and only ever builds. They come from the
+official slim images when a registry answers, else from Debian's packages.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from race.core.records import digest
+from race.errors import Missing, Unreachable
+from race.ports import Image
+from race.render import data_folder, render
+from race.workbench import Workbench
+
+RECIPE = "race.recipe"
+TIMEOUT = 1200.0
+
+
+@dataclass(frozen=True)
+class BaseImages:
+    """References of one pair. `python` is major.minor."""
+
+    python: str
+    runtime: str
+    builder: str
+
+
+def _recipe() -> dict[str, Any]:
+    return tomllib.loads((data_folder("images") / "base" / "base.toml").read_text())
+
+
+def pythons() -> list[str]:
+    """The Pythons that a base image can be made for, oldest first."""
+    return sorted(_recipe()["python"], key=lambda version: [int(part) for part in version.split(".")])
+
+
+def base_names(python: str) -> BaseImages:
+    """The names of a pair, made or not. Raises Missing for a Python that has none."""
+    if python not in _recipe()["python"]:
+        raise Missing(f"there is no base image for Python {python}; there are {', '.join(pythons())}")
+    return BaseImages(python, f"race-base:py{python}", f"race-builder:py{python}")
+
+
+def base_recipe(python: str, kind: str) -> str:
+    """Digest of all that decides what a base image holds. `kind` is runtime or builder."""
+    recipe = _recipe()
+    return digest([recipe["python"][python], _packages(recipe, kind), recipe["excluded"], 1])
+
+
+def _packages(recipe: dict[str, Any], kind: str) -> list[str]:
+    both: list[str] = [*recipe["packages"]["runtime"]]
+    return both + recipe["packages"]["builder"] if kind == "builder" else both
+
+
+def missing_bases(bench: Workbench, python: str) -> list[str]:
+    """The names of a pair that this engine does not have, or has from another recipe."""
+    names = base_names(python)
+    wanted = {"runtime": names.runtime, "builder": names.builder}
+    return [ref for kind, ref in wanted.items() if _current(bench, python, kind, ref) is None]
+
+
+def _current(bench: Workbench, python: str, kind: str, ref: str) -> Image | None:
+    image = bench.engine.image(ref)
+    if image is not None and image.labels.get(RECIPE) == base_recipe(python, kind):
+        return image
+    return None
+
+
+def ensure_base(
+    bench: Workbench, python: str, *, say: Callable[[str], None] = lambda line: None
+) -> BaseImages:
+    """A pair of base images, made when it is not there.
+
+    Raises Missing when this host cannot make it, Unreachable when neither a registry nor a Debian
+    mirror answers.
+    """
+    names = base_names(python)
+    if missing_bases(bench, python):
+        with _one_at_a_time(bench.workspace.cache_dir / "base.lock"):
+            for kind, ref in (("runtime", names.runtime), ("builder", names.builder)):
+                if _current(bench, python, kind, ref) is None:
+                    _make(bench, python, kind, ref, say)
+    return names
+
+
+@contextmanager
+def _one_at_a_time(path: Path) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(bench: Workbench, python: str, kind: str, ref: str, say: Callable[[str], None]) -> None:
+    recipe = _recipe()
+    packages, suite = _packages(recipe, kind), recipe["python"][python]["suite"]
+    labels = {RECIPE: base_recipe(python, kind), "race.base": python}
+    if bench.workspace.registry_pull:
+        official = recipe["python"][python]["official"]
+        try:
+            bench.engine.pull(official)
+        except (Unreachable, Missing):
+            say(f"no registry answers; making {ref} from Debian's packages ({suite})")
+        else:
+            say(f"making {ref} from {official}")
+            extra = [name for name in packages if not name.startswith("python")]
+            text = render("images", "base/official.Dockerfile.j2", official=official, packages=extra)
+            bench.engine.build(
+                {"Dockerfile": text.encode()}, tag=ref, labels=labels, network=True, timeout=TIMEOUT
+            )
+            return
+    else:
+        say(f"making {ref} from Debian's packages ({suite})")
+    with tempfile.TemporaryDirectory(prefix="race-base-") as folder:
+        tar = Path(folder) / "rootfs.tar"
+        bench.rootfs.make(suite, packages, recipe["excluded"]["paths"], tar, TIMEOUT)
+        changes = [f"LABEL {name}={value}" for name, value in labels.items()]
+        bench.engine.import_image(tar, ref, changes=[*changes, "ENV LANG=C.UTF-8", 'CMD ["bash"]'])
