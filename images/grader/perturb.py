@@ -1,18 +1,17 @@
-"""Perturbations of a test run, as a pytest plugin for validation; never part of grading.
+"""Perturbations of a test run, for validation; never part of grading.
 
-Reads one JSON object from the environment variable RACE_PERTURB: {"variant": NAME, "seed": N}. Each
-variant keeps to what Python and asyncio promise: callbacks keep their order, timers never fire early,
-nothing is dropped. What it changes is what a busy machine changes anyway. Standard library only;
-runs on every Python a task may need.
+Each variant keeps to what Python and asyncio promise: callbacks keep their order, timers never fire
+early, nothing is dropped. What it changes is what a busy machine changes anyway. Standard library
+only; runs on every Python a task may need.
 """
 
 import asyncio
-import json
 import os
 import random
 import sys
 import time
 
+COMPETITORS = 2
 STALL_SECONDS = 0.005
 STALL_SHARE = 0.2
 SWITCH_SECONDS = 1e-5
@@ -90,18 +89,43 @@ def shuffle_items(items, rng):
     items[:] = result
 
 
-class Perturbation:
-    """The plugin: sets one variant up before any test module is imported."""
+def compete(count):
+    """Busy processes of the same user beside the tests, no children of the run; they end with it."""
+    run = os.getpid()
+    for _ in range(count):
+        middle = os.fork()
+        if middle:
+            os.waitpid(middle, 0)
+            continue
+        if os.fork():
+            os._exit(0)
+        os.setsid()
+        for handle in range(256):
+            try:
+                os.close(handle)
+            except OSError:
+                pass
+        while True:
+            until = time.monotonic() + 0.05
+            while time.monotonic() < until:
+                pass
+            try:
+                os.kill(run, 0)
+            except OSError:
+                os._exit(0)
 
-    def __init__(self, variant, seed):
+
+class Perturbation:
+    """The plugin: what has to wait until pytest runs."""
+
+    def __init__(self, variant, rng):
         self.variant = variant
-        self.rng = random.Random(seed)
-        if variant == "switch-interval":
-            sys.setswitchinterval(SWITCH_SECONDS)
-        elif variant == "jitter":
-            jitter(self.rng)
-        elif variant == "uvloop":
-            use_uvloop()
+        self.rng = rng
+
+    def pytest_sessionstart(self):
+        """Load begins when the run has become its own user, before anything is collected."""
+        if self.variant == "competing-load":
+            compete(COMPETITORS)
 
     def pytest_collection_modifyitems(self, items):
         """The order of the tests."""
@@ -109,9 +133,18 @@ class Perturbation:
             shuffle_items(items, self.rng)
 
 
-def pytest_configure(config):
-    """Install the perturbation that the environment names; none without it."""
-    text = os.environ.pop("RACE_PERTURB", "")
-    if text:
-        asked = json.loads(text)
-        config.pluginmanager.register(Perturbation(asked["variant"], asked["seed"]), "race-perturbation")
+def install(asked):
+    """Set up {"variant": NAME, "seed": N} in this process; the pytest plugins that go with it.
+
+    Called before any code of the project is imported. A variant that is not of this file (the CPU
+    quota is the container's, the hash seed the interpreter's) changes nothing here.
+    """
+    rng = random.Random(asked["seed"])
+    variant = asked["variant"]
+    if variant == "switch-interval":
+        sys.setswitchinterval(SWITCH_SECONDS)
+    elif variant == "jitter":
+        jitter(rng)
+    elif variant == "uvloop":
+        use_uvloop()
+    return [Perturbation(variant, rng)]

@@ -1,11 +1,11 @@
 import asyncio
 import importlib.util
-import json
 import os
 import random
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -140,23 +140,66 @@ def test_order_changes_between_tests_but_not_inside_a_class(perturb):
         assert [name[-1] for name in order(seed) if "Steps" in name] == ["z", "y", "x"]
 
 
-@pytest.mark.parametrize("asked", [None, {"variant": "switch-interval", "seed": 1}])
-def test_the_variable_alone_decides_what_a_real_run_gets(tmp_path, asked):
-    """A run of pytest with the plugin is perturbed when asked and untouched when not."""
-    (tmp_path / "test_switch.py").write_text(
-        "import os, sys\n"
-        "def test_switch():\n"
-        f"    assert (sys.getswitchinterval() < 1e-4) is {asked is not None}\n"
-        "    assert 'RACE_PERTURB' not in os.environ\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(PLUGIN.parent), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    if asked:
-        environment["RACE_PERTURB"] = json.dumps(asked)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "perturb", "-p", "no:cacheprovider"],
-        cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60,
+RUNNER = """
+import importlib.util, json, sys, pytest
+spec = importlib.util.spec_from_file_location("perturb", sys.argv[1])
+perturb = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(perturb)
+plugins = perturb.install({"variant": sys.argv[2], "seed": 1})
+sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider"], plugins=plugins))
+"""
+
+
+def _run(folder: Path, variant: str, source: str):
+    (folder / "test_it.py").write_text(source)
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(
+        [sys.executable, "-c", RUNNER, str(PLUGIN), variant],
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["switch-interval", "hash-seed"])
+def test_only_the_asked_perturbation_reaches_a_real_run(tmp_path, variant):
+    """Threads switch more often under that perturbation and as ever under another."""
+    fast = variant == "switch-interval"
+    done = _run(
+        tmp_path,
+        variant,
+        f"import sys\ndef test_switch(): assert (sys.getswitchinterval() < 1e-4) is {fast}\n",
+    )
     assert done.returncode == 0, done.stdout
+
+
+def test_competing_processes_are_nobody_s_children_and_end_with_the_run(tmp_path):
+    """Two busy processes run beside the tests, which do not see them as children, and then go."""
+    done = _run(
+        tmp_path,
+        "competing-load",
+        "import os, time, pytest\n"
+        "def test_load():\n"
+        "    with pytest.raises(ChildProcessError): os.waitpid(-1, os.WNOHANG)\n"
+        "    print('run', os.getpid(), os.uname().nodename)\n"
+        "    time.sleep(0.1)\n"
+        "    print('busy', sum(_same(p) for p in os.listdir('/proc') if p.isdigit()))\n"
+        "def _same(p):\n"
+        "    try: mine = open('/proc/self/cmdline', 'rb').read(); "
+        "return p != str(os.getpid()) and open(f'/proc/{p}/cmdline', 'rb').read() == mine\n"
+        "    except OSError: return False\n",
+    )
+    assert done.returncode == 0, done.stdout
+    assert "busy 2" in done.stdout
+    time.sleep(0.3)
+    marker = str(PLUGIN).encode()
+    left = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if marker in words and b"competing-load" in words:
+            left.append(entry.name)
+    assert left == []
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="event loop policies go away")
