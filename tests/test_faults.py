@@ -1,0 +1,190 @@
+"""Faults of ours: killed commands, an engine that stops, and what they must not leave behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from race.ports import Engine
+from race.store import STAGE_ORDER, Store
+
+KILLS = 20
+
+
+def race(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    """A race command as a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "race", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | (environment or {}),
+    )
+
+
+def accepted_id(release: Path) -> str:
+    """A task of a built release that passed every stage."""
+    store = Store(release)
+    for instance_id in store.ids():
+        if '"accepted": true' in (store.task(instance_id).path / "verify.json").read_text():
+            return instance_id
+    raise AssertionError("the sample has no verified task")
+
+
+def records(task: Path) -> dict[str, bytes]:
+    """Everything in a task's folder, as bytes."""
+    return {str(path.relative_to(task)): path.read_bytes() for path in task.rglob("*") if path.is_file()}
+
+
+def only_mined(built: Path, target: Path, instance_id: str, project: Path) -> Path:
+    """A release with one task of the built one, mined and nothing more."""
+    (target / instance_id).mkdir(parents=True)
+    shutil.copy(built / "release.toml", target)
+    for name in ("mine.json", "fix.patch", "test.patch"):
+        shutil.copy(built / instance_id / name, target / instance_id)
+    Store(target).write_local("clones.json", {"sample/brook": str(project)})
+    return target
+
+
+@pytest.mark.engine
+@pytest.mark.timeout(900)
+def test_twenty_kills_change_nothing(
+    built_sample: Path, sample_project: Path, tmp_path: Path, engine: Engine
+) -> None:
+    """SIGKILL at random moments, twenty times, then a finish: the records of an undisturbed run."""
+    instance_id = accepted_id(built_sample)
+    release = only_mined(built_sample, tmp_path / "sample", instance_id, sample_project)
+    chance = random.Random(20260101)
+    stages = list(STAGE_ORDER[1:])
+    reached = set()
+    for _ in range(KILLS):
+        stage = next(
+            (name for name in stages if not (release / instance_id / f"{name}.json").exists()),
+            stages[-1],
+        )
+        reached.add(stage)
+        force = ["--force"] if (release / instance_id / f"{stage}.json").exists() else []
+        process = race(stage, str(release), instance_id, *force)
+        time.sleep(chance.uniform(0.3, 6.0))
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    for stage in stages:
+        process = race(stage, str(release), instance_id)
+        _, said = process.communicate(timeout=600)
+        assert process.returncode == 0, said
+    assert len(reached) >= 2
+    assert records(release / instance_id) == records(built_sample / instance_id)
+    assert engine.containers() == []
+    assert not list(release.rglob(".writing-*"))
+
+
+@pytest.fixture
+def private_engine(tmp_path: Path, built_sample: Path, engine: Engine) -> object:
+    """A second engine in a network namespace of its own, with one task's images, that may be killed."""
+    if shutil.which("dockerd") is None or os.geteuid() != 0:
+        pytest.fail("this test starts an engine of its own: it needs dockerd and root")
+    folder = Path("/tmp") / f"race-engine-{os.getpid()}"
+    folder.mkdir()
+    command = [
+        "unshare", "--net", "dockerd", "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"),
+        "--host", f"unix://{folder}/sock", "--pidfile", str(folder / "pid"), "--bridge=none", "--iptables=false",
+    ]  # fmt: skip
+    daemon = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    host = f"unix://{folder}/sock"
+    try:
+        deadline = time.monotonic() + 30
+        while subprocess.run(["docker", "-H", host, "version"], capture_output=True).returncode:
+            assert time.monotonic() < deadline, "the private engine does not start"
+            time.sleep(0.2)
+        instance_id = accepted_id(built_sample)
+        repository = Store(built_sample).settings.repository
+        names = [f"{repository}:{instance_id}.{kind}" for kind in ("env", "test")]
+        save = subprocess.Popen(["docker", "save", *names], stdout=subprocess.PIPE)
+        subprocess.run(
+            ["docker", "-H", host, "load"], stdin=save.stdout, check=True, capture_output=True
+        )
+        assert save.stdout is not None
+        save.stdout.close()
+        assert save.wait() == 0
+        yield host, daemon, instance_id
+    finally:
+        for pid in _below(daemon.pid):
+            os.kill(pid, signal.SIGKILL)
+        daemon.kill()
+        daemon.wait()
+        time.sleep(0.5)
+        for line in reversed(Path("/proc/mounts").read_text().splitlines()):
+            if line.split()[1].startswith(str(folder)):
+                subprocess.run(["umount", "-l", line.split()[1]], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _below(pid: int) -> list[int]:
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            child = int(stat.parent.name)
+            children += [*_below(child), child]
+    return children
+
+
+@pytest.mark.engine
+def test_an_engine_that_stops_is_an_accident(
+    private_engine: tuple[str, subprocess.Popen[bytes], str], built_sample: Path, tmp_path: Path
+) -> None:
+    """When the engine dies in the middle of a grading: exit 4, one line, and no verdict."""
+    host, daemon, instance_id = private_engine
+    release = tmp_path / "sample"
+    shutil.copytree(built_sample, release)
+    patch = release / instance_id / "fix.patch"
+    environment = {"DOCKER_HOST": host}
+    whole = race("grade", str(release), instance_id, "--patch", str(patch), environment=environment)
+    started = time.monotonic()
+    _, said = whole.communicate(timeout=120)
+    assert whole.returncode == 0, said
+    length = time.monotonic() - started
+
+    cut = race("grade", str(release), instance_id, "--patch", str(patch), environment=environment)
+    deadline = time.monotonic() + 60
+    listing = ["docker", "-H", host, "ps", "-q"]
+    while not subprocess.run(listing, capture_output=True, text=True).stdout.strip():
+        assert time.monotonic() < deadline, f"no container within {length} s"
+    daemon_pid = int(Path(host.removeprefix("unix://")).with_name("pid").read_text())
+    os.kill(daemon_pid, signal.SIGKILL)
+    _, said = cut.communicate(timeout=120)
+    assert cut.returncode == 4, said
+    assert len([line for line in said.splitlines() if line.startswith("race:")]) == 1
+
+    before = records(release / instance_id)
+    stage = race("verify", str(release), instance_id, "--force", environment=environment)
+    _, said = stage.communicate(timeout=120)
+    assert stage.returncode == 4, said
+    assert records(release / instance_id) == before
+
+
+@pytest.mark.engine
+def test_without_an_engine_a_command_says_what_to_do(built_sample: Path, tmp_path: Path) -> None:
+    """No engine at all: one line that says so, exit 4, nothing recorded."""
+    instance_id = accepted_id(built_sample)
+    process = race(
+        "grade", str(built_sample), instance_id, "--patch", str(built_sample / instance_id / "fix.patch"),
+        environment={"DOCKER_HOST": f"unix://{tmp_path}/nothing"},
+    )  # fmt: skip
+    _, said = process.communicate(timeout=60)
+    assert process.returncode in (3, 4), said
+    assert "engine" in said
+    assert "Traceback" not in said
