@@ -147,7 +147,7 @@ def test_an_engine_that_stops_is_an_accident(
     private_engine: tuple[str, subprocess.Popen[bytes], str], built_sample: Path, tmp_path: Path
 ) -> None:
     """When the engine dies in the middle of a grading: exit 4, one line, and no verdict."""
-    host, daemon, instance_id = private_engine
+    host, _daemon, instance_id = private_engine
     release = tmp_path / "sample"
     shutil.copytree(built_sample, release)
     patch = release / instance_id / "fix.patch"
@@ -181,7 +181,8 @@ def test_without_an_engine_a_command_says_what_to_do(built_sample: Path, tmp_pat
     """No engine at all: one line that says so, exit 4, nothing recorded."""
     instance_id = accepted_id(built_sample)
     process = race(
-        "grade", str(built_sample), instance_id, "--patch", str(built_sample / instance_id / "fix.patch"),
+        "grade", str(built_sample), instance_id,
+        "--patch", str(built_sample / instance_id / "fix.patch"),
         environment={"DOCKER_HOST": f"unix://{tmp_path}/nothing"},
     )  # fmt: skip
     _, said = process.communicate(timeout=60)
