@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from race.core.mining.facts import Changed
 from race.core.records import PullRequest
 
 
@@ -173,35 +174,22 @@ class Resolver(Protocol):
         python: str,
         cutoff: datetime | None,
         constraints: Sequence[str] = (),
-        only_binary: Sequence[str] = (),
+        omit: Sequence[str] = (),
     ) -> str:
-        """A lock with hashes, one `name==version` per package, no comments, sorted.
+        """A lock: sorted lines `name==version --hash=sha256:...`, one wheel for each package.
 
-        Raises Unresolvable (about the project) or Unreachable (about the index).
+        `omit` names packages that are resolved but not locked (the project itself). Raises
+        Unresolvable (about the project) or Unreachable (about the index).
         """
 
+    def fetch(self, lock: str, *, python: str) -> dict[str, Path]:
+        """The wheels of a lock: file name -> a path on this machine, each checked by its hash.
 
-@dataclass(frozen=True)
-class Changed:
-    """One file that a pull request changes: git's modes and object ids, zeros where there is none."""
+        Raises Unreachable, or Accident when the index sends other bytes than the lock names.
+        """
 
-    path: str
-    old_mode: str
-    new_mode: str
-    old_blob: str
-    new_blob: str
-
-
-@dataclass(frozen=True)
-class PullRequestFacts:
-    """What a clone does not say about a pull request; empty fields are taken from the commit."""
-
-    merge_commit: str
-    base_commit: str = ""
-    title: str = ""
-    body: str = ""
-    merged_at: str = ""
-    linked_issues: tuple[str, ...] = ()
+    def reach(self) -> str:
+        """The resolver's name and version. Raises Unreachable when its index does not answer."""
 
 
 class History(Protocol):
@@ -231,6 +219,9 @@ class History(Protocol):
 
     def wide_diffs(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, bytes]]:
         """The diff of each request's code files with whole functions as context, in order."""
+
+    def top(self, commit: str) -> dict[str, str]:
+        """Names at the root of a tree, each with its object id."""
 
     def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
         """Mode and object id of every path at a commit."""

@@ -1,0 +1,222 @@
+"""Pins requirements with uv and fetches the pinned wheels; nothing that a package brings runs here.
+
+uv is told never to build: it reads metadata only. Wheels come by URL and are taken only when their
+SHA-256 is the one in the lock. Both are kept below one cache folder, so that a lock that was fetched
+once needs no network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+import ssl
+import subprocess
+import tempfile
+import tomllib
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import uv
+
+from race.core.environment.wheels import GLIBC, best_wheel, wheel_name, wheel_tags
+from race.errors import Accident, Unreachable, Unresolvable
+
+NETWORK = (
+    "failed to fetch", "error sending request", "dns error", "connection", "timed out", "tls",
+    "certificate", "network", "could not connect", "error trying to connect", "temporarily",
+)  # fmt: skip
+LOCK_LINE = re.compile(r"^([A-Za-z0-9._-]+)==(\S+) --hash=sha256:([0-9a-f]{64})$")
+DOWNLOADS = 8
+TIMEOUT = 180.0
+
+
+class UvResolver:
+    """Meets ports.Resolver."""
+
+    def __init__(self, *, index_url: str = "", ca_bundle: str = "", cache: Path) -> None:
+        self._index_url, self._ca_bundle, self._cache = index_url, ca_bundle, cache
+
+    def compile(
+        self,
+        requirements: Sequence[str],
+        *,
+        python: str,
+        cutoff: datetime | None,
+        constraints: Sequence[str] = (),
+        omit: Sequence[str] = (),
+    ) -> str:
+        """A lock: sorted lines `name==version --hash=sha256:...`, one wheel for each package.
+
+        `omit` names packages that are resolved but not locked (the project itself). Raises
+        Unresolvable when no set of wheels meets the requirements before the cut-off, Unreachable
+        when the index does not answer.
+        """
+        tags = wheel_tags(python, _machine())
+        lines = []
+        for package in self._pylock(requirements, python, cutoff, constraints, omit):
+            wheel = best_wheel(package.get("wheels", ()), tags)
+            if wheel is None:
+                raise Unresolvable(f"{package['name']} {package.get('version')} has no wheel for us")
+            digest = wheel["hashes"]["sha256"]
+            self._remember(digest, wheel)
+            lines.append(f"{package['name']}=={package['version']} --hash=sha256:{digest}")
+        return "".join(line + "\n" for line in sorted(lines))
+
+    def fetch(self, lock: str, *, python: str) -> dict[str, Path]:
+        """The wheels of a lock: file name -> path in the cache, each checked against its hash.
+
+        Raises Unreachable when one must be downloaded and cannot, Accident when the index sends
+        other bytes than the lock names.
+        """
+        pins = dict(_pins(lock))
+        unknown = [pin for digest, pin in pins.items() if self._known(digest) is None]
+        if unknown:
+            for package in self._pylock(unknown, python, None, (), (), deps=False):
+                for wheel in package.get("wheels", ()):
+                    if wheel["hashes"]["sha256"] in pins:
+                        self._remember(wheel["hashes"]["sha256"], wheel)
+            for digest, pin in pins.items():
+                if self._known(digest) is None:
+                    raise Accident(f"the index has no file of {pin} with sha256 {digest[:12]}")
+        with ThreadPoolExecutor(max_workers=DOWNLOADS) as pool:
+            paths = list(pool.map(self._fetch_one, pins))
+        return {path.name: path for path in paths}
+
+    def reach(self) -> str:
+        """What answers: uv's version. Raises Unreachable when the index does not."""
+        self._pylock(["packaging"], "3.11", None, (), (), deps=False)
+        return f"uv {metadata.version('uv')}"
+
+    def _pylock(
+        self,
+        requirements: Sequence[str],
+        python: str,
+        cutoff: datetime | None,
+        constraints: Sequence[str],
+        omit: Sequence[str],
+        *,
+        deps: bool = True,
+    ) -> list[dict[str, Any]]:
+        with tempfile.TemporaryDirectory(prefix="race-lock-") as name:
+            folder = Path(name)
+            (folder / "in.txt").write_text("".join(f"{line}\n" for line in requirements))
+            (folder / "constraints.txt").write_text("".join(f"{line}\n" for line in constraints))
+            command = [uv.find_uv_bin(), "pip", "compile", "in.txt", "-c", "constraints.txt"]
+            command += ["--format", "pylock.toml", "-o", "pylock.toml", "--quiet", "--no-config"]
+            command += ["--no-build", "--no-header", "--no-annotate", "--python-version", python]
+            command += ["--python-platform", f"{_machine()}-manylinux_{GLIBC[0]}_{GLIBC[1]}"]
+            command += [f"--no-emit-package={package}" for package in omit]
+            command += [] if deps else ["--no-deps"]
+            if cutoff is not None:
+                moment = cutoff.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                command += ["--exclude-newer", moment]
+            try:
+                done = subprocess.run(
+                    command,
+                    cwd=folder,
+                    env=self._environment(),
+                    capture_output=True,
+                    text=True,
+                    timeout=TIMEOUT,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise Unreachable(f"the package index gave no answer in {TIMEOUT:.0f} s") from error
+            if done.returncode != 0:
+                raise failure(done.stderr)
+            parsed = tomllib.loads((folder / "pylock.toml").read_text())
+        packages: list[dict[str, Any]] = parsed.get("packages", [])
+        return packages
+
+    def _environment(self) -> dict[str, str]:
+        mine = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith("UV_") or (key in mine and not self._index_url)
+        }
+        kept["UV_CACHE_DIR"] = str(self._cache / "index")
+        kept["NO_COLOR"] = "1"
+        if self._index_url:
+            kept["UV_DEFAULT_INDEX"] = self._index_url
+        if self._ca_bundle:
+            kept["SSL_CERT_FILE"] = self._ca_bundle
+        return kept
+
+    def _wheel_folder(self, digest: str) -> Path:
+        return self._cache / "wheels" / digest[:2] / digest
+
+    def _known(self, digest: str) -> Mapping[str, Any] | None:
+        try:
+            value = json.loads((self._wheel_folder(digest) / "url.json").read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        return value if isinstance(value, dict) else None
+
+    def _remember(self, digest: str, wheel: Mapping[str, Any]) -> None:
+        folder = self._wheel_folder(digest)
+        if not (folder / "url.json").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            known = {"url": wheel["url"], "name": wheel_name(wheel)}
+            _replace(folder / "url.json", json.dumps(known).encode())
+
+    def _fetch_one(self, digest: str) -> Path:
+        known = self._known(digest) or {}
+        path = self._wheel_folder(digest) / str(known["name"])
+        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
+            return path
+        context = ssl.create_default_context(cafile=self._ca_bundle or None)
+        try:
+            with urllib.request.urlopen(known["url"], timeout=60, context=context) as answer:
+                data = answer.read()
+        except (urllib.error.URLError, OSError) as error:
+            raise Unreachable(f"cannot download {path.name}: {error}") from error
+        found = hashlib.sha256(data).hexdigest()
+        if found != digest:
+            raise Accident(
+                f"{path.name}: the index sent bytes with sha256 {found[:12]}, "
+                f"the lock says {digest[:12]}"
+            )
+        _replace(path, data)
+        return path
+
+
+def _pins(lock: str) -> Iterable[tuple[str, str]]:
+    for line in lock.splitlines():
+        match = LOCK_LINE.match(line)
+        if match is None:
+            raise Accident(f"not a line of a lock: {line[:100]!r}")
+        yield match[3], f"{match[1]}=={match[2]}"
+
+
+def _replace(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
+        stream.write(data)
+    os.replace(stream.name, path)
+
+
+def _machine() -> str:
+    return {"arm64": "aarch64"}.get(platform.machine(), platform.machine())
+
+
+def failure(said: str) -> Unresolvable | Unreachable | Accident:
+    """What uv's error output means: a verdict about the requirements, or an accident."""
+    text = " ".join(line.strip() for line in said.splitlines() if line.strip())
+    text = re.sub(r"^error:\s*", "", re.sub(r"https?://\S+", "the index", text))
+    low = text.lower()
+    if "no solution found" in low or "unsatisfiable" in low:
+        return Unresolvable(text[:1500])
+    if any(word in low for word in NETWORK):
+        return Unreachable(f"the package index does not answer: {text[:300]}")
+    if "parse" in low or "requirement" in low or "not found" in low:
+        return Unresolvable(text[:1500])
+    return Accident(f"uv failed: {text[:300]}")
