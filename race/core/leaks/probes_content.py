@@ -1,0 +1,244 @@
+"""Probes over what was found of the fix and of hidden tests: first anywhere, then by place."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from race.core.leaks.forms import printable
+from race.core.leaks.judge import Leak
+from race.core.leaks.layers import ImageView
+from race.core.leaks.probing import Answer, Probe, Subject
+from race.core.leaks.scanner import is_cache
+from race.core.sealed import CONFIG, LeakFinding
+
+_SITE = re.compile(r"/(site-packages|dist-packages)/")
+_RESIDUE = re.compile(r"(\.egg-info|\.dist-info|\.egg)(/|$)|^(build|dist|_build|\.eggs|sdist)/")
+
+
+def finding(leak: Leak) -> LeakFinding:
+    """A leak as a finding."""
+    path = leak.hit.path + (f"!{leak.hit.inside}" if leak.hit.inside else "")
+    return LeakFinding(path=path, layer=leak.layer, what=leak.what, excerpt=leak.excerpt)
+
+
+def place_of(leak: Leak, view: ImageView) -> str:
+    """The named probe that a leak's place belongs to."""
+    how, path = leak.hit.how, leak.hit.path
+    below = view.below(path)
+    if "git-object" in how or re.search(r"(^|/)(\.git|[^/]+\.git)/", path):
+        return "git-objects"
+    inner = (leak.hit.inside or path).rsplit("!", 1)[-1]
+    if inner.endswith((".pyc", ".pyo")):
+        return "byte-code"
+    if "base64" in how or "hex" in how:
+        return "encoded"
+    if is_cache(path):
+        return "tool-caches"
+    if set(how) & {"zip", "tar", "gzip", "bzip2", "xz", "zlib"}:
+        return "archives"
+    if _SITE.search(path):
+        return "installed-copies"
+    if below is not None:
+        return "build-residue" if _RESIDUE.search(below) else "work-tree"
+    if _RESIDUE.search(path):
+        return "build-residue"
+    return "elsewhere"
+
+
+def _counted(subject: Subject) -> Iterator[Leak]:
+    """Leaks that count: on a grading image, hidden tests and the grader's folder are by design."""
+    for leak in subject.leaks:
+        if subject.hidden_tests_belong and leak.source == "tests":
+            continue
+        if any(leak.hit.path.startswith(prefix) for prefix in subject.allowed):
+            continue
+        yield leak
+
+
+def _fix_anywhere(subject: Subject) -> Answer:
+    return [finding(leak) for leak in _counted(subject) if leak.source == "fix"]
+
+
+def _tests_anywhere(subject: Subject) -> Answer:
+    leaks = _counted(subject)
+    return [finding(leak) for leak in leaks if leak.source == "tests" and not leak.names_only]
+
+
+def _names_anywhere(subject: Subject) -> Answer:
+    leaks = _counted(subject)
+    return [
+        finding(leak)
+        for leak in leaks
+        if leak.source == "tests" and any(f.form == "name" for f in leak.fragments)
+    ]
+
+
+def _at(place: str) -> Probe:
+    name, title = place, _TITLES[place]
+
+    def check(subject: Subject) -> Answer:
+        found = [finding(x) for x in _counted(subject) if place_of(x, subject.view) == place]
+        if place == "byte-code":
+            found += _compiled(subject, code=True)
+        if place == "tool-caches":
+            found += _compiled(subject, code=False)
+        return found
+
+    return Probe(name, "content", title, check)
+
+
+def _compiled(subject: Subject, *, code: bool) -> list[LeakFinding]:
+    """Byte-code and caches of touched files that hold the fix's new names, or its source's size."""
+    found = []
+    for number, layer in enumerate(subject.view.layers):
+        for item in layer.compiled:
+            name = (item.inside or item.path).rsplit("!", 1)[-1]
+            if name.endswith((".pyc", ".pyo")) is not code:
+                continue
+            path = item.path + (f"!{item.inside}" if item.inside else "")
+            for touched in subject.wanted.fix_files:
+                if touched.path.rsplit("/", 1)[-1].rsplit(".", 1)[0] != item.stem:
+                    continue
+                base = subject.view.text(f"{subject.view.workdir}/{touched.path}")
+                new = [n for n in item.names if base is None or n not in base]
+                if new:
+                    what = f"names that first appear with the fix of {touched.path}"
+                    found.append(_leaf(path, number, what, ", ".join(new[:8])))
+                    break
+                if base is not None and touched.grown and item.source_size == len(base) + touched.grown:
+                    what = f"compiled from a source of the size that the fixed {touched.path} has"
+                    found.append(_leaf(path, number, what, f"{item.source_size} bytes"))
+                    break
+    return found
+
+
+def _leaf(path: str, layer: int, what: str, excerpt: str) -> LeakFinding:
+    return LeakFinding(path=path, layer=layer, what=what, excerpt=printable(excerpt.encode()))
+
+
+def _deleted(subject: Subject) -> Answer:
+    """Leaks in files that a later layer removes or replaces: gone for ls, not for docker save."""
+    return [
+        finding(leak) for leak in _counted(subject) if not subject.view.shown(leak.hit.path, leak.layer)
+    ]
+
+
+def _new_files(subject: Subject) -> Answer:
+    """Files that only exist after the fix or with the hidden tests."""
+    found = []
+    files = [*subject.wanted.fix_files]
+    if not subject.hidden_tests_belong:
+        files += subject.wanted.test_files
+    added = {f"{subject.view.workdir}/{f.path}": f.path for f in files if f.added}
+    for number, layer in enumerate(subject.view.layers):
+        for entry in layer.entries:
+            if entry.path in added and entry.kind in "flh":
+                what = "a file that the fix or the test patch adds"
+                found.append(_leaf(entry.path, number, what, entry.path))
+    return found
+
+
+def _listings(subject: Subject) -> Answer:
+    """RECORD, SOURCES.txt and the like that list files which only the patches add."""
+    files = [*subject.wanted.fix_files]
+    if not subject.hidden_tests_belong:
+        files += subject.wanted.test_files
+    added = [f.path for f in files if f.added]
+    found = []
+    for number, path, text in subject.view.kept():
+        if not path.endswith(("/RECORD", "/SOURCES.txt", "/installed-files.txt")):
+            continue
+        lines = set(text.replace(",", "\n").splitlines())
+        for name in added:
+            short = name.split("/", 1)[-1] if name.startswith("src/") else name
+            if name in lines or short in lines:
+                found.append(_leaf(path, number, f"lists {name}, which only a patch adds", name))
+    return found
+
+
+def _metadata(subject: Subject) -> Answer:
+    """History, labels, environment and names of the image."""
+    config = subject.view.config
+    texts: list[tuple[str, str]] = []
+    for number, step in enumerate(config.get("history") or []):
+        for key in ("created_by", "comment", "author"):
+            if step.get(key):
+                texts.append((f"history[{number}].{key}", str(step[key])))
+    inner = config.get("config") or {}
+    for key, value in (inner.get("Labels") or {}).items():
+        texts.append((f"label {key}", f"{key}={value}"))
+    for value in inner.get("Env") or []:
+        texts.append((f"env {value.split('=', 1)[0]}", str(value)))
+    for key in ("Cmd", "Entrypoint", "Healthcheck", "OnBuild"):
+        if inner.get(key):
+            texts.append((key.lower(), json.dumps(inner[key])))
+    for value in config.get("tags") or []:
+        texts.append(("tag", str(value)))
+    return [
+        LeakFinding(path=place, layer=CONFIG, what=what, excerpt=printable(excerpt.encode()))
+        for place, text in texts
+        for what, excerpt in _told(subject, place, text)
+    ]
+
+
+_LINK = re.compile(
+    r"https?://[^\s\"']*/(?:pull|pulls|commit|commits|issues|compare|merge_requests)/[^\s\"',]+", re.I
+)
+_REVISION = re.compile(
+    r"(?i)(commit|revision|vcs.?ref|git.?(?:sha|ref|hash)|head.?sha|fix.?sha)\W{1,4}([0-9a-f]{7,40})\b"
+)
+
+
+def _told(subject: Subject, place: str, text: str) -> Iterator[tuple[str, str]]:
+    from_label = place.startswith("label race.")
+    for link in _LINK.findall(text):
+        yield "a link to a change or an issue", link
+    found = None if from_label else _REVISION.search(text)
+    if found:
+        yield "a commit id", found.group()
+    for commit in subject.commits:
+        if len(commit) >= 7 and commit[:12] in text:
+            yield "the id of the base or the fixing commit", commit[:12]
+    yield from _told_pieces(subject, text)
+
+
+def _told_pieces(subject: Subject, text: str) -> Iterator[tuple[str, str]]:
+    from race.core.leaks.forms import squeezed, worded
+
+    raw = text.encode()
+    forms = (squeezed(raw), worded(raw))
+    for fragment in subject.wanted.fragments:
+        if fragment.needle in forms[fragment.wordy]:
+            if subject.hidden_tests_belong and fragment.source == "tests":
+                continue
+            kind = (
+                "a hidden test name" if fragment.form == "name" else f"a piece of the {fragment.source}"
+            )
+            yield kind, fragment.text.decode("utf-8", "replace")
+            return
+
+
+_TITLES = {
+    "work-tree": "no piece of fix or hidden tests in a file of the work directory",
+    "git-objects": "no piece of fix or hidden tests in a git object, loose, packed or unreachable",
+    "archives": "no piece in a zip, wheel, tar, gzip, bzip2, xz or zlib stream",
+    "encoded": "no piece in a base64 or hexadecimal run",
+    "byte-code": "no byte-code of fixed code or of hidden tests",
+    "installed-copies": "no fixed or newer copy of the project among installed packages",
+    "build-residue": "no piece in build, dist, egg-info or dist-info folders",
+    "tool-caches": "no trace in caches of test runners, coverage, type checkers, property testers",
+    "elsewhere": "no piece of fix or hidden tests in any other file of any layer",
+}
+
+PROBES = (
+    Probe("fix-anywhere", "content", "no distinctive piece of the fix in any layer", _fix_anywhere),
+    Probe("hidden-tests-anywhere", "content", "no piece of a hidden test in any layer", _tests_anywhere),
+    Probe("hidden-test-names", "content", "no name of a hidden test in any layer", _names_anywhere),
+    *(_at(place) for place in _TITLES),
+    Probe("deleted-files", "content", "no leak in files that a later layer deletes", _deleted),
+    Probe("new-files", "content", "no file that only the fix or the test patch adds", _new_files),
+    Probe("listings", "content", "no file list that names what only a patch adds", _listings),
+    Probe("image-metadata", "image", "nothing in history, labels, environment, tags", _metadata),
+)

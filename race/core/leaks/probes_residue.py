@@ -1,0 +1,235 @@
+"""Probes over what builds, tools and people leave in a file system."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from race.core.leaks.layers import Entry
+from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
+from race.core.sealed import LeakFinding
+
+_SITE = re.compile(r"/(site-packages|dist-packages)/")
+_SYSTEM = re.compile(r"^/(usr|lib|lib64|bin|sbin|etc|opt|var/lib|proc|sys|dev|boot)/")
+_HISTORY = re.compile(
+    r"/\.?(bash|zsh|sh|ash|python|node_repl|sqlite|psql|lesshst|viminfo|mysql)_?history$|/\.(viminfo|lesshst)$"
+)
+_REJECT = re.compile(r"(\.rej|\.orig|\.patch|\.diff|\.bak|\.swp|\.swo|~|\.mbox)$")
+_LOCK = re.compile(
+    r"(^|/)(uv\.lock|poetry\.lock|pdm\.lock|Pipfile\.lock|pylock(\.[^/]+)?\.toml|requirements\.lock)$"
+)
+_WHEEL = re.compile(r"\.(whl|egg)$|/[^/]+-\d[^/]*\.tar\.(gz|bz2|xz)$|/[^/]+-\d[^/]*\.zip$")
+_PIP_CACHE = re.compile(
+    r"/(\.cache/(pip|uv|pypoetry|pre-commit|hatch|pdm)|uv-cache|pip-cache|wheelhouse)(/|$)"
+)
+_ATTEMPT = re.compile(
+    r"^/(submission|trajector|logs/(agent|verifier|artifacts)|solution|tests/test\.sh|eval\.sh|patch\.diff"
+    r"|soma|run_tests\.sh)|/(preds\.json|[^/]*\.traj\.json|solve\.sh|eval\.sh|model\.patch|gold[^/]*\.(patch|diff)"
+    r"|test_output\.txt|soma-agent\.patch|report\.json|solution\.(sh|py|patch|diff))$"
+)
+_HASHED = re.compile(r"(?m)^Version:\s*(\S*?[+.]g?([0-9a-f]{7,40})\S*)\s*$")
+_TELLING = re.compile(r"^/(root|home/[^/]+)/.*|^/[^/]+$|^/(var/log|srv|mnt|media|workspace|build)/.+")
+_NOTES = re.compile(r"\.(sh|py|log|txt|patch|diff|md|ipynb|jsonl?|toml|ya?ml|out|err)$")
+_SKELETON = re.compile(
+    r"/\.(bashrc|profile|bash_logout|gitconfig|dockerenv)$|/\.(config|local|cache)/"
+    r"|^/var/log/(apt|dpkg|alternatives|bootstrap|faillog|lastlog|btmp|wtmp|fontconfig)"
+)
+_SHIPPED = re.compile(
+    r"^/usr/(share/python-wheels|lib/python[^/]*/ensurepip|local/lib/python[^/]*/ensurepip)/"
+    r"|/ensurepip/_bundled/|/(virtualenv/seed|test/wheeldata|setuptools/_vendor)/"
+)
+_NEWS = re.compile(
+    r"(^|/)(news|newsfragments|changes|changelog\.d|changelogs|towncrier|releasenotes)/[^/]+$", re.I
+)
+
+
+def _seen(subject: Subject) -> Iterator[tuple[int, Entry]]:
+    """Every file of every layer, with its layer; those of the grader's own folders left out."""
+    for number, layer in enumerate(subject.view.layers):
+        for entry in layer.entries:
+            if entry.kind in "fh" and not any(entry.path.startswith(p) for p in subject.allowed):
+                yield number, entry
+
+
+def _tracked(subject: Subject) -> set[str]:
+    repository = subject.view.repository
+    return {path for path, _ in repository.index} if repository else set()
+
+
+def _is_tracked(subject: Subject, path: str, tracked: set[str]) -> bool:
+    below = subject.view.below(path)
+    if below is None or subject.view.repository is None:
+        return below is not None and subject.view.repository is None
+    return below in tracked
+
+
+def _listed(entries: Iterable[tuple[int, Entry]], what: str) -> list[LeakFinding]:
+    return [
+        LeakFinding(path=entry.path, layer=number, what=what, excerpt=f"{entry.size} bytes")
+        for number, entry in entries
+    ]
+
+
+def _history(subject: Subject) -> Answer:
+    found = ((n, e) for n, e in _seen(subject) if e.size and _HISTORY.search(e.path))
+    return _listed((p for p in found if not _SITE.search(p[1].path)), "a history of commands")
+
+
+def _temporary(subject: Subject) -> Answer:
+    places = ("/tmp/", "/var/tmp/", "/dev/shm/", "/run/user/")
+    found = ((n, e) for n, e in _seen(subject) if e.size and e.path.startswith(places))
+    return _listed(found, "left in a temporary folder")
+
+
+def _home(subject: Subject) -> Answer:
+    """Scripts, logs and patches in home folders and at the top of the file system."""
+    found = (
+        (n, e)
+        for n, e in _seen(subject)
+        if e.size
+        and _TELLING.search(e.path)
+        and _NOTES.search(e.path)
+        and not _SKELETON.search(e.path)
+        and subject.view.below(e.path) is None
+    )
+    return _listed(found, "a script, log or note left behind")
+
+
+def _rejects(subject: Subject) -> Answer:
+    tracked = _tracked(subject)
+    return _listed(
+        (
+            (n, e)
+            for n, e in _seen(subject)
+            if _REJECT.search(e.path)
+            and "/.git/" not in e.path
+            and not _is_tracked(subject, e.path, tracked)
+            and not (_SYSTEM.search(e.path) and subject.view.below(e.path) is None)
+            and not _SITE.search(e.path)
+        ),
+        "a patch, reject or backup file",
+    )
+
+
+def _locks(subject: Subject) -> Answer:
+    if subject.view.repository is None:
+        return NotChecked("without a git index, a lock file's age is not known")
+    tracked = _tracked(subject)
+    return _listed(
+        (
+            (n, e)
+            for n, e in _seen(subject)
+            if _LOCK.search(e.path)
+            and subject.view.below(e.path) is not None
+            and subject.view.below(e.path) not in tracked
+        ),
+        "a lock file that the base commit does not have",
+    )
+
+
+def _wheels(subject: Subject) -> Answer:
+    tracked = _tracked(subject)
+    return _listed(
+        (
+            (n, e)
+            for n, e in _seen(subject)
+            if (_WHEEL.search(e.path) or _PIP_CACHE.search(e.path))
+            and e.size
+            and not _SHIPPED.search(e.path)
+            and not _is_tracked(subject, e.path, tracked)
+            and not (_SITE.search(e.path) and not e.path.endswith((".whl", ".egg")))
+        ),
+        "a distribution archive or an installer's cache",
+    )
+
+
+def _versions(subject: Subject) -> Answer:
+    found = []
+    for number, path, text in subject.view.kept():
+        if path.endswith(("/METADATA", "/PKG-INFO")):
+            head = text.split("\n\n", 1)[0]
+            match = _HASHED.search(head)
+            if match and re.search(r"[+.]g[0-9a-f]{7,40}", match.group(1)):
+                what = "a version that carries a commit id"
+                found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group(1)))
+        if path.endswith("/direct_url.json") and "commit_id" in text:
+            what = "an installation record with a commit id"
+            found.append(LeakFinding(path=path, layer=number, what=what, excerpt=text[:160]))
+    return found
+
+
+def _attempts(subject: Subject) -> Answer:
+    tracked = _tracked(subject)
+    return _listed(
+        (
+            (n, e)
+            for n, e in _seen(subject)
+            if _ATTEMPT.search(e.path)
+            and not _SITE.search(e.path)
+            and not _is_tracked(subject, e.path, tracked)
+            and "/.git/" not in e.path
+            and not (_SYSTEM.search(e.path) and subject.view.below(e.path) is None)
+        ),
+        "left by an agent's attempt or a grading",
+    )
+
+
+def _news(subject: Subject) -> Answer:
+    """News fragments named after the pull request or its issues."""
+    if not subject.numbers:
+        return NotChecked("no pull request or issue number was given")
+    found = []
+    for number, entry in _seen(subject):
+        below = subject.view.below(entry.path)
+        if below is None or not _NEWS.search(below):
+            continue
+        stem = below.rsplit("/", 1)[-1]
+        for pr in subject.numbers:
+            if re.match(rf"\D*{re.escape(pr)}(\D|$)", stem):
+                what = f"a news entry about #{pr}"
+                found.append(LeakFinding(path=entry.path, layer=number, what=what, excerpt=stem))
+    return found
+
+
+def _times(subject: Subject) -> Answer:
+    """Modification times by which the patched files stand out from all others of the tree."""
+    tree = {
+        below: (layer, entry)
+        for path, (layer, entry) in subject.view.final.items()
+        if entry.kind == "f" and (below := subject.view.below(path)) and not below.startswith(".git/")
+    }
+    touched = [p for p in sorted(subject.wanted.product_paths) if p in tree]
+    if subject.hidden_tests_belong is False:
+        touched += [p for p in sorted(subject.wanted.test_paths) if p in tree and p not in touched]
+    others = [entry.mtime for path, (_, entry) in tree.items() if path not in touched]
+    if not touched or len(others) < 3:
+        return []
+    usual, count = Counter(others).most_common(1)[0]
+    low, high = min(others), max(others)
+    near = sum(abs(mtime - usual) <= 3 for mtime in others)
+    found = []
+    for path in touched:
+        layer, entry = tree[path]
+        alone = all(abs(entry.mtime - mtime) > 2 for mtime in others)
+        outside = entry.mtime > high + 2 or entry.mtime < low - 2
+        if alone and (outside or near >= 0.9 * len(others)):
+            what = "its modification time singles it out"
+            excerpt = f"{entry.mtime}; {count} other files have {usual}"
+            whole = f"{subject.view.workdir}/{path}"
+            found.append(LeakFinding(path=whole, layer=layer, what=what, excerpt=excerpt))
+    return found
+
+
+PROBES = (
+    Probe("version-strings", "python", "no version that carries a commit id", _versions),
+    Probe("newer-lock-files", "python", "no lock file that the base commit lacks", _locks),
+    Probe("wheels-and-caches", "python", "no distribution archive, no installer's cache", _wheels),
+    Probe("reject-files", "files", "no reject, backup or patch file", _rejects),
+    Probe("shell-history", "files", "no history of commands", _history),
+    Probe("temporary-files", "files", "nothing left in temporary folders", _temporary),
+    Probe("left-over-files", "files", "no script, log or note left in homes or at the top", _home),
+    Probe("attempt-leftovers", "files", "nothing left by an attempt or a grading", _attempts),
+    Probe("news-entries", "files", "no news entry about the change", _news),
+    Probe("file-times", "files", "modification times single no patched file out", _times),
+)

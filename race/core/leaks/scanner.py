@@ -1,0 +1,227 @@
+"""One layer's files in, one LayerScan out. Files are searched in batches; memory stays bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from race.core.leaks.forms import SEPARATOR, excerpt_of, squeezed, worded
+from race.core.leaks.fragments import Fragment, Wanted
+from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
+from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
+from race.core.leaks.matcher import Matcher
+from race.core.leaks.unpack import kind_of, parts
+
+BATCH_BYTES = 3 * 2**20
+BATCH_FILES = 600
+WHOLE_LIMIT = 48 * 2**20
+"""A file up to this size is held in memory and unpacked; a larger one is searched as it streams."""
+
+DEPTH = 4
+EXCERPTS = 6
+OBJECTS_LIMIT = 400_000
+_OVERLAP = 8192
+
+_CONTROL = re.compile(
+    r"(^|/)(HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|BISECT_LOG|"
+    r"packed-refs|shallow|commondir|gitdir|index|\.git|"
+    r"RECORD|METADATA|PKG-INFO|SOURCES\.txt|top_level\.txt|direct_url\.json|installed-files\.txt|"
+    r"\.?[a-z_]*_history|pip\.conf|\.gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc)$"
+    r"|(^|/)etc/(environment|hosts|resolv\.conf|gitconfig|profile\.d/.*|apt/apt\.conf.*)$"
+    r"|(^|/)\.git/(config|description|info/.*|hooks/.*|objects/info/.*|worktrees/.*|modules/[^/]+/(HEAD|config))$"
+    r"|/(refs|logs)/(HEAD|heads|tags|remotes|notes|pull|stash|replace|bisect|worktree|original|refs)"
+    r"|(^|/)config$|var/lib/dpkg/info/.*python.*\.md5sums$"
+)
+_KEPT_LIMIT = 8 * 2**20
+_CACHES = re.compile(
+    r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"
+    r"|__pycache__|\.coverage[^/]*|\.testmondata|coverage\.xml|htmlcov|\.cache)(/|$)"
+)
+
+
+def is_cache(path: str) -> bool:
+    """Whether a path lies in a cache of a test runner, coverage, type checker or property tester."""
+    return bool(_CACHES.search(path))
+
+
+@dataclass
+class _Item:
+    """A file or a part of one, waiting to be searched."""
+
+    path: str
+    inside: str
+    how: tuple[str, ...]
+    data: bytes
+    git_id: str = ""
+
+
+class LayerScanner:
+    """Collects what matters of the files of one layer. `add` each, then `finish`."""
+
+    def __init__(self, wanted: Wanted, workdir: str, *, matcher: Matcher | None = None) -> None:
+        self._wanted = wanted
+        self._fragments = wanted.fragments
+        self._matcher = matcher or Matcher([f.needle for f in wanted.fragments])
+        self._workdir = "/" + workdir.strip("/") + "/"
+        self._touched = {self._workdir + p for p in wanted.product_paths | wanted.test_paths}
+        self._stems = {
+            p.rsplit("/", 1)[-1].rsplit(".", 1)[0] for p in wanted.product_paths | wanted.test_paths
+        }
+        self._batch: list[_Item] = []
+        self._bytes = 0
+        self._large: dict[int, tuple[set[int], list[tuple[int, str, bool]]]] = {}
+        self.scan = LayerScan(digest="")
+
+    def add(self, entry: Entry, data: bytes | None) -> None:
+        """One path, with its content when it is a regular file of at most WHOLE_LIMIT bytes."""
+        if data is None:
+            self.scan.entries.append(entry)
+            return
+        if entry.path.startswith(self._workdir) and "/.git/" not in entry.path:
+            entry = Entry(**{**entry.__dict__, "blob": blob_id(data)})
+        self.scan.entries.append(entry)
+        if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or _CONTROL.search(entry.path)):
+            self.scan.kept[entry.path] = data.decode("latin-1")
+        self._take(_Item(entry.path, "", (), data), DEPTH)
+
+    def add_stream(self, entry: Entry, pieces: Iterable[bytes]) -> None:
+        """A file that is too large to hold: searched piece by piece, not unpacked."""
+        self.scan.entries.append(entry)
+        tail, first = b"", b""
+        found: dict[int, tuple[str, bool]] = {}
+        for piece in pieces:
+            first = first or piece[:512]
+            window = tail + piece
+            for number in self._numbers(window):
+                found.setdefault(number, self._excerpt(number, window))
+            tail = window[-_OVERLAP:]
+        if found:
+            listed = tuple((n, *found[n]) for n in sorted(found))
+            self.scan.hits.append(Hit(entry.path, "", (), listed))
+        if kind_of(first) or first.startswith(b"PACK"):
+            self.scan.unread.append(
+                (entry.path, f"{entry.size} bytes: searched as it is, but not unpacked")
+            )
+
+    def finish(self, digest: str, size: int) -> LayerScan:
+        """Search what is left and give the scan."""
+        self._flush()
+        self.scan.digest, self.scan.size = digest, size
+        return self.scan
+
+    def _take(self, item: _Item, depth: int) -> None:
+        """Queue an item, and what lies inside it."""
+        self._batch.append(item)
+        self._bytes += len(item.data)
+        self._compiled(item)
+        if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_FILES:
+            self._flush()
+        if depth == 0:
+            return
+        loose = LOOSE.match(item.path) if not item.inside else None
+        if loose:
+            found = loose_object(loose["a"] + loose["b"], item.data)
+            if found:
+                self._git_object(item, loose["store"], found, depth)
+                return
+        pack = PACK.match(item.path) if not item.inside else None
+        if pack and item.data[:4] == b"PACK":
+            for found in packed_objects(item.data):
+                self._git_object(item, pack["store"], found, depth)
+            return
+        if len(item.data) < 56:
+            return
+        for part in parts(item.data):
+            if part.cut:
+                self.scan.unread.append((item.path, f"{part.how} {part.name}: not read whole"))
+            if part.data:
+                inside = f"{item.inside}!{part.name}" if item.inside else part.name
+                self._take(_Item(item.path, inside, (*item.how, part.how), part.data), depth - 1)
+
+    def _git_object(self, item: _Item, store: str, found: GitObject, depth: int) -> None:
+        kept = self.scan.objects.setdefault(store, {})
+        if len(kept) < OBJECTS_LIMIT:
+            kept[found.id] = (found.kind, found.links)
+        content = found.content
+        if found.kind == "tree":
+            return
+        inside, how = f"{found.kind} {found.id}", (*item.how, "git-object")
+        self._take(_Item(item.path, inside, how, content, found.id), depth - 1)
+
+    def _numbers(self, data: bytes) -> set[int]:
+        squeezed_hits = {
+            n for _, n in self._matcher.find(squeezed(data)) if not self._fragments[n].wordy
+        }
+        return squeezed_hits | {
+            n for _, n in self._matcher.find(worded(data)) if self._fragments[n].wordy
+        }
+
+    def _flush(self) -> None:
+        batch, self._batch, self._bytes = self._batch, [], 0
+        hits: dict[int, set[int]] = {}
+        for wordy, form in ((False, squeezed), (True, worded)):
+            pieces = [form(item.data) for item in batch]
+            starts, at = [], 0
+            for piece in pieces:
+                starts.append(at)
+                at += len(piece) + len(SEPARATOR)
+            haystack = SEPARATOR.join(pieces)
+            for place, number in self._matcher.find(haystack):
+                if self._fragments[number].wordy == wordy:
+                    hits.setdefault(bisect_right(starts, place) - 1, set()).add(number)
+        for index in sorted(hits):
+            self._record(batch[index], hits[index])
+
+    def _record(self, item: _Item, numbers: set[int]) -> None:
+        real = sorted(n for n in numbers if self._holds(self._fragments[n], item.data))
+        if not real:
+            return
+        listed = [(n, *self._excerpt(n, item.data)) for n in real[:EXCERPTS]]
+        listed += [(n, "", False) for n in real[EXCERPTS:]]
+        self.scan.hits.append(
+            Hit(
+                item.path,
+                item.inside,
+                item.how,
+                tuple(listed),
+                sha256=hashlib.sha256(item.data).hexdigest(),
+                md5=hashlib.md5(item.data, usedforsecurity=False).hexdigest(),
+                git_id=item.git_id,
+            )
+        )
+
+    def _holds(self, fragment: Fragment, data: bytes) -> bool:
+        """A name counts only as a whole word; in byte-code its length stands before it."""
+        if fragment.form != "name":
+            return True
+        pattern = rb"(?<![A-Za-z0-9_])" + re.escape(fragment.text) + rb"(?![A-Za-z0-9_])"
+        plain = data.replace(b"\0", b"")
+        if re.search(pattern, plain, re.IGNORECASE):
+            return True
+        return len(fragment.text) < 256 and bytes([len(fragment.text)]) + fragment.text in data
+
+    def _excerpt(self, number: int, data: bytes) -> tuple[str, bool]:
+        return excerpt_of(data, self._fragments[number].text)
+
+    def _compiled(self, item: _Item) -> None:
+        """Byte-code and caches of touched files: the source's size and the fix's new names."""
+        name = (item.inside or item.path).rsplit("!", 1)[-1].rsplit("/", 1)[-1]
+        stem = name.split(".", 1)[0]
+        code = name.endswith((".pyc", ".pyo"))
+        if stem not in self._stems or not (
+            code or (is_cache(item.path) and "git-object" not in item.how)
+        ):
+            return
+        size = -1
+        if code and len(item.data) > 16 and item.data[4:8] == b"\0\0\0\0":
+            size = int.from_bytes(item.data[12:16], "little")
+        names = sorted(
+            word.decode("latin-1")
+            for word in self._wanted.identifiers
+            if (code and len(word) < 256 and bytes([len(word)]) + word in item.data)
+            or (not code and b'"' + word + b'"' in item.data)
+        )
+        self.scan.compiled.append(Compiled(item.path, item.inside, stem, size, tuple(names)))

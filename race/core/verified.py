@@ -1,0 +1,42 @@
+"""The record Verified: the release check of one task, from its published files alone."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from race.core.records import Closed, StageRecord
+
+
+class Correction(Closed):
+    """Something the check put right: the rule, what it is about, and the values before and after."""
+
+    rule: str
+    what: str
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+
+
+class RunVerdict(Closed):
+    """One grading: the same id names its log in the ledger."""
+
+    run_id: str
+    verdict: str
+    failed: tuple[str, ...] = ()
+    """Listed ids that did not pass."""
+
+
+class Verified(StageRecord):
+    """Three gradings with the reference fix, three with nothing, ids against what pytest collects.
+
+    `exclusion` is empty for a task that ships, else one sentence for the changelog.
+    """
+
+    stage: ClassVar[str] = "verify"
+
+    fail_to_pass: tuple[str, ...] = ()
+    pass_to_pass: tuple[str, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    gold: tuple[RunVerdict, ...] = ()
+    empty: tuple[RunVerdict, ...] = ()
+    collected: int = 0
+    exclusion: str = ""
