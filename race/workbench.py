@@ -6,6 +6,7 @@ takes tenths of a second to import, which `race --help` must not pay for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -52,6 +53,14 @@ class Workbench:
         from race.adapters.git_history import GitHistory
 
         return GitHistory(path, repo)
+
+    def github(self, repo: str, api_url: str = "") -> History:
+        """A project behind GitHub's API; the token is GITHUB_TOKEN when it is set."""
+        from race.adapters.git_history import ScratchRepository
+        from race.adapters.github_history import GithubHistory
+
+        token = os.environ.get("GITHUB_TOKEN", "")
+        return GithubHistory(repo, ScratchRepository(), api_url=api_url, token=token)
 
     def model(self, name: str) -> Model:
         """A model by its litellm name."""

@@ -22,10 +22,10 @@ from typing import IO, Any, BinaryIO, Literal
 from git import Git
 from git.exc import GitCommandError, GitCommandNotFound
 
+from race.core.mining.facts import Changed, PullRequestFacts
 from race.core.mining.links import linked_issues, numbered
 from race.core.records import PullRequest
 from race.errors import Accident, Malformed, Missing
-from race.ports import Changed, PullRequestFacts
 
 _CONFIG = {
     "safe.directory": "*", "core.fsmonitor": "false", "core.hooksPath": os.devnull,
@@ -112,7 +112,7 @@ class GitHistory:
                 _, kind, _, data = self._git.get_object_data(f"{commit}:{path}")
             except ValueError:
                 return None
-        return data if kind == "blob" else None
+        return bytes(data) if kind in ("blob", b"blob") else None
 
     def files(self, commit: str) -> list[str]:
         """Every path at a commit, in git's order."""
@@ -163,9 +163,23 @@ class GitHistory:
             attributes.flush()
             command = [
                 "-c", f"core.attributesFile={attributes.name}", "-c", f"diff.race.xfuncname={_FUNCTION}",
-                "diff-tree", "--stdin", "-r", "-p", "-W", *_DIFF[:-1], "--", *_code_globs(),
+                "diff-tree", "--stdin", "-r", "-p", "-W", *_DIFF[:-1], "--", *_WANTED,
             ]  # fmt: skip
             yield from self._for_each(command, requests, separated=False)
+
+    def top(self, commit: str) -> dict[str, str]:
+        """Names at the root of a tree, each with its object id."""
+        with self._lock:
+            try:
+                data = bytes(self._git.get_object_data(f"{commit}^{{tree}}")[3])
+            except ValueError as error:
+                raise Malformed(self.path, commit, "the clone lacks this commit") from error
+        names, index = {}, 0
+        while index < len(data):
+            space, end = data.index(b" ", index), data.index(b"\0", index)
+            names[os.fsdecode(data[space + 1 : end])] = data[end + 1 : end + 21].hex()
+            index = end + 21
+        return names
 
     def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
         """Mode and object id of every path at a commit."""
@@ -407,8 +421,11 @@ def _objects(git_dir: Path) -> Path:
     return git_dir / "objects"
 
 
-def _code_globs() -> list[str]:
-    return ["*.py", "*.pyx", "*.pyi"]
+_WANTED = (
+    "*.py", "*.pyx", "*.pyi", ":(icase)*change*", ":(icase)*history*", ":(icase)*news*",
+    ":(icase)*release*note*", "*.bugfix*", "*.feature*", "*.misc*",
+)  # fmt: skip
+"""What mining reads of a diff: code, and what changelogs say of it."""
 
 
 def _cut(stream: IO[bytes], *, separated: bool) -> Iterator[tuple[tuple[str, str], bytes]]:

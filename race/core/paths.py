@@ -115,7 +115,7 @@ class Layout:
         for depth, part in enumerate(folders):
             lower = part.lower()
             if lower in _TEST_FOLDERS and (lower != "t" or depth == 0):
-                return True
+                return not (lower == "test" and depth and self._is_package(folders[: depth + 1]))
             if re.match(
                 r"^(test_|tests_)[a-z0-9_]+$|^[a-z0-9_]+_tests$", lower
             ) and not self._is_package(folders[: depth + 1]):
@@ -125,7 +125,7 @@ class Layout:
         return False
 
     def _is_package(self, folders: list[str]) -> bool:
-        """A folder `test_x/` with modules but no test modules is shipped code."""
+        """A folder `test_x/` or `pkg/test/` with modules but no test modules is shipped code."""
         folder = "/".join(folders)
         return (
             self._known
@@ -150,6 +150,19 @@ class Layout:
         if not self._known:
             return name not in ("test.py", "tests.py")
         return folder in self._packages and name not in ("tests.py",)
+
+
+_TEST_FOLDER_NAME = re.compile(r"^(test_|tests_)[a-z0-9_]+$|^[a-z0-9_]+_tests$")
+
+
+def is_ambiguous(path: str) -> bool:
+    """Can the tree change what this path is for? If not, a Layout without a tree is enough."""
+    *folders, name = path.lower().split("/")
+    if name in _SHIPPED_NAMES and folders:
+        return True
+    if "test" in folders[1:]:
+        return True
+    return any(part == "testing" or _TEST_FOLDER_NAME.match(part) for part in folders)
 
 
 def suffix_of(name: str) -> str:

@@ -1,0 +1,1 @@
+"""A project behind GitHub's API as a history, through PyGithub."""

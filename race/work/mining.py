@@ -1,0 +1,219 @@
+"""Looks at merged pull requests of one history and says of each what it is.
+
+In order of cost: which files it touches (one pass for all), its words and the functions it changes,
+the licence at its base, and for what is left the two patches, checked by applying them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from race.core.licence import (
+    Licence,
+    licence_files,
+    licence_findings,
+    metadata_files,
+    read_licence,
+)
+from race.core.mining.decision import against, contributions, kind, score
+from race.core.mining.facts import Changed
+from race.core.mining.signals import Words, signals
+from race.core.mining.split import Split, split
+from race.core.paths import Layout, is_ambiguous, is_code
+from race.core.records import Finding, Mined, PullRequest
+from race.errors import Malformed
+from race.ports import History
+from race.settings import MineSection
+
+Say = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One pull request: its record (without files) and, when accepted, its two patches."""
+
+    record: Mined
+    fix: bytes = b""
+    test: bytes = b""
+
+
+@dataclass
+class _Open:
+    """A pull request that is still in."""
+
+    request: PullRequest
+    changes: list[Changed]
+    layout: Layout
+    findings: list[Finding] = field(default_factory=list)
+
+
+def instance_id(request: PullRequest) -> str:
+    """`<owner>__<repo>-<number>`."""
+    return f"{request.repo.replace('/', '__')}-{request.number}"
+
+
+def judge(
+    history: History, requests: Sequence[PullRequest], rules: MineSection, say: Say
+) -> Iterator[Judged]:
+    """Judge pull requests; each comes out once, the quickly rejected first."""
+    licences = _Licences(history)
+    left: list[_Open] = []
+    for request, changes in history.changes(requests):
+        layout = _layout(history, request, changes)
+        finding = _shape(changes, layout)
+        if finding is not None:
+            yield Judged(_record(request, [finding]))
+        else:
+            left.append(_Open(request, changes, layout))
+    say(f"{history.repo}: {len(left)} of {len(requests)} change product code and tests", 0, len(left))
+    by_number = {entry.request.number: entry for entry in left}
+    diffs = history.wide_diffs([entry.request for entry in left])
+    for looked, (request, diff) in enumerate(diffs, 1):
+        entry = by_number[request.number]
+        say(f"{history.repo}#{request.number}", looked, len(left))
+        found = signals(Words(request.title, request.body), diff, entry.layout)
+        added = contributions(found)
+        total = score(added)
+        licence = licences.at(request.base_commit)
+        entry.findings += licence_findings(licence, rules.licences)
+        if total < rules.threshold:
+            because = against(added)
+            message = f"score {total:.2f} is below {rules.threshold:.2f}"
+            entry.findings.append(
+                Finding(rule="not-concurrency", message=message, place=because and f"against: {because}")
+            )
+        record = _record(
+            request, entry.findings, licence=licence.expression, kind=kind(found), score=total,
+            signals=added,
+        )  # fmt: skip
+        yield _with_patches(history, entry, record, rules) if record.accepted else Judged(record)
+
+
+def _with_patches(history: History, entry: _Open, record: Mined, rules: MineSection) -> Judged:
+    request = entry.request
+    parts = split(history.diff(request.base_commit, request.merge_commit), entry.layout)
+    findings = [*record.findings, *_patch_findings(history, request, parts, rules)]
+    record = record.model_copy(
+        update={
+            "accepted": all(finding.severity != "error" for finding in findings),
+            "findings": tuple(findings),
+            "product_files": parts.product,
+            "test_files": parts.tests,
+            "other_files": parts.other,
+            "fix_lines": parts.fix_lines,
+        }
+    )
+    return Judged(record, parts.fix, parts.test) if record.accepted else Judged(record)
+
+
+def _patch_findings(
+    history: History, request: PullRequest, parts: Split, rules: MineSection
+) -> Iterator[Finding]:
+    """What is wrong with a pair of patches: too large, or not the merge commit's files."""
+    if parts.fix_lines > rules.max_fix_lines:
+        yield Finding(
+            rule="too-large",
+            message=f"the fix is {parts.fix_lines} lines; the limit is {rules.max_fix_lines}",
+        )
+        return
+    paths = (*parts.product, *parts.tests)
+    if not all(path.isprintable() and _utf8(path) for path in paths):
+        yield Finding(rule="odd-path", message="a changed path is not printable UTF-8")
+        return
+    try:
+        made = history.applied(request.base_commit, [parts.fix, parts.test])
+    except Malformed as error:
+        yield Finding(rule="does-not-apply", message=f"the patches do not apply: {error.what}")
+        return
+    wanted = history.tree_entries(request.merge_commit)
+    for path in paths:
+        if made.get(path) != wanted.get(path):
+            yield Finding(
+                rule="not-the-merge", message="the patches do not give the merged file", place=path
+            )
+
+
+def _utf8(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _layout(history: History, request: PullRequest, changes: Sequence[Changed]) -> Layout:
+    """The tree settles ambiguous names; it is read only when there is one."""
+    if any(is_ambiguous(change.path) for change in changes):
+        return Layout(set(history.files(request.base_commit)) | {change.path for change in changes})
+    return _PLAIN
+
+
+_PLAIN = Layout()
+
+
+def _shape(changes: Sequence[Changed], layout: Layout) -> Finding | None:
+    """Does it change product code and add to tests at all?"""
+    kinds = [(layout.kind(change.path), change) for change in changes]
+    if not any(kind == "product" and is_code(change.path) for kind, change in kinds):
+        return Finding(rule="no-product-code", message="changes no product code")
+    if not any(
+        kind in ("test", "test-helper") and is_code(change.path) and change.new_mode != "000000"
+        for kind, change in kinds
+    ):
+        return Finding(rule="no-tests", message="changes no tests")
+    return None
+
+
+def _record(
+    request: PullRequest,
+    findings: Sequence[Finding],
+    *,
+    licence: str | None = None,
+    kind: str | None = None,
+    score: float = 0.0,
+    signals: dict[str, float] | None = None,
+) -> Mined:
+    return Mined(
+        instance_id=instance_id(request),
+        accepted=all(finding.severity != "error" for finding in findings),
+        findings=tuple(findings),
+        repo=request.repo,
+        pr=request.number,
+        title=request.title,
+        merged_at=request.merged_at,
+        authored_at=request.authored_at,
+        base_commit=request.base_commit,
+        merge_commit=request.merge_commit,
+        merge_style=request.merge_style,
+        linked_issues=request.linked_issues,
+        licence=licence,
+        kind=kind,
+        score=score,
+        signals=signals or {},
+    )
+
+
+class _Licences:
+    """Licences of one history, read once for each set of licence and metadata files."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._known: dict[tuple[tuple[str, str], ...], Licence] = {}
+        self._blob = lru_cache(maxsize=256)(self._read)
+
+    def at(self, commit: str) -> Licence:
+        """The licence at a commit."""
+        top = self._history.top(commit)
+        texts, metadata = licence_files(top), metadata_files(top)
+        key = tuple((name, top[name]) for name in (*texts, *metadata))
+        if key not in self._known:
+            self._known[key] = read_licence(
+                {name: self._blob(commit, name) for name in texts},
+                {name: self._blob(commit, name) for name in metadata},
+            )
+        return self._known[key]
+
+    def _read(self, commit: str, name: str) -> bytes:
+        return self._history.read(commit, name) or b""
