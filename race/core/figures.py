@@ -1,0 +1,103 @@
+"""Figures as SVG text: no script, no font, no outside file; readable on light and on dark pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from race.core.contamination.gap import Band
+from race.core.intervals import Estimate
+
+STYLE = """
+  .ink { fill: #1f2328; } .quiet { fill: #59636e; } .grid { stroke: #d1d9e0; stroke-width: 1; }
+  .old { fill: #0969da; stroke: #0969da; } .new { fill: #bc4c00; stroke: #bc4c00; }
+  text { font: 13px system-ui, sans-serif; stroke: none; }
+  .quiet { font-size: 12px; }
+  @media (prefers-color-scheme: dark) {
+    .ink { fill: #f0f6fc; } .quiet { fill: #9198a1; } .grid { stroke: #3d444d; }
+    .old { fill: #4493f8; stroke: #4493f8; } .new { fill: #f0883e; stroke: #f0883e; }
+  }
+"""
+LEFT, RIGHT, WIDTH = 110, 470, 640
+
+
+def _x(rate: float) -> float:
+    return LEFT + (RIGHT - LEFT) * rate
+
+
+def _mark(kind: str, y: float, estimate: Estimate) -> list[str]:
+    """A point with its interval, and rate and count in words at the right."""
+    if estimate.rate is None:
+        return [f'<text class="quiet" x="{RIGHT + 16}" y="{y + 4:g}">no tasks</text>']
+    parts = []
+    if estimate.low is not None and estimate.high is not None:
+        low, high = _x(estimate.low), _x(estimate.high)
+        parts.append(
+            f'<path class="{kind}" d="M{low:.1f} {y:g}H{high:.1f}M{low:.1f} {y - 4:g}v8'
+            f'M{high:.1f} {y - 4:g}v8" stroke-width="2" fill="none"/>'
+        )
+    centre = _x(estimate.rate)
+    if kind == "old":
+        parts.append(f'<circle class="old" cx="{centre:.1f}" cy="{y:g}" r="5"/>')
+    else:
+        parts.append(f'<rect class="new" x="{centre - 4.5:.1f}" y="{y - 4.5:g}" width="9" height="9"/>')
+    words = f"{100 * estimate.rate:.1f}% · n={estimate.n}"
+    parts.append(f'<text class="quiet" x="{RIGHT + 16}" y="{y + 4:g}">{words}</text>')
+    return parts
+
+
+def _axis(top: float, bottom: float) -> list[str]:
+    parts = []
+    for step in range(5):
+        x = _x(step / 4)
+        parts.append(f'<path class="grid" d="M{x:.1f} {top:g}V{bottom:g}"/>')
+        place = f'x="{x:.1f}" y="{bottom + 18:g}" text-anchor="middle"'
+        parts.append(f'<text class="quiet" {place}>{25 * step}%</text>')
+    return parts
+
+
+def era_figure(bands: Sequence[Band], *, old: str, new: str, title: str, note: str = "") -> str:
+    """Rate by size of the fix, older tasks (round) against newer (square), with 95% intervals."""
+    height = 64 + 56 * len(bands) + 34 + (20 if note else 0)
+    body = _axis(48, 48 + 56 * len(bands))
+    body += [
+        f'<circle class="old" cx="{LEFT}" cy="22" r="5"/>',
+        f'<text class="ink" x="{LEFT + 12}" y="26">{escape(old)}</text>',
+        f'<rect class="new" x="{LEFT + 180}" y="17.5" width="9" height="9"/>',
+        f'<text class="ink" x="{LEFT + 198}" y="26">{escape(new)}</text>',
+    ]
+    for index, band in enumerate(bands):
+        y = 48 + 56 * index + 28
+        label = escape(band.band.replace("<=", "≤ ").replace(">", "> "))
+        body.append(f'<text class="ink" x="{LEFT - 14}" y="{y - 2}" text-anchor="end">{label}</text>')
+        body.append(f'<text class="quiet" x="{LEFT - 14}" y="{y + 14}" text-anchor="end">lines</text>')
+        body += _mark("old", y - 10, band.old)
+        body += _mark("new", y + 10, band.new)
+    if note:
+        body.append(f'<text class="quiet" x="{LEFT}" y="{height - 8}">{escape(note)}</text>')
+    return _svg(title, height, body)
+
+
+def interval_bar(estimate: Estimate) -> str:
+    """A small bar for a table cell: the rate as a point on its interval, on a track from 0 to 100%."""
+    if estimate.rate is None:
+        return ""
+    x = 4 + 112 * estimate.rate
+    parts = ['<path class="grid" d="M4 9H116" stroke-width="4"/>']
+    if estimate.low is not None and estimate.high is not None:
+        low, high = 4 + 112 * estimate.low, 4 + 112 * estimate.high
+        parts.append(f'<path class="old" d="M{low:.1f} 9H{high:.1f}" stroke-width="4"/>')
+    parts.append(f'<circle class="ink" cx="{x:.1f}" cy="9" r="4.5"/>')
+    return (
+        '<svg class="bar" viewBox="0 0 120 18" width="120" height="18" aria-hidden="true">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _svg(title: str, height: float, body: Sequence[str]) -> str:
+    inside = "\n".join(body)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" '
+        f'role="img" style="max-width:100%;height:auto">\n<title>{escape(title)}</title>\n'
+        f"<style>{STYLE}</style>\n{inside}\n</svg>\n"
+    )
