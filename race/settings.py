@@ -49,6 +49,12 @@ class ReliabilitySection(Closed):
     repeats: int = 59
     seed: int = 20260101
     perturb: bool = True
+    perturbed: int = 1
+    """Runs each way under each perturbation."""
+    hang_seconds: float = 5
+    """Limit per test in repeats without the fix, for tests that hung in every run of the matrix."""
+    most_ids: int = 60
+    """Fail-to-pass tests that are repeated; of more, an even sample."""
 
 
 class ValidateSection(Closed):

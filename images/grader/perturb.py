@@ -1,15 +1,20 @@
-"""Perturbations of a test run, for validation; never part of grading.
+"""Perturbations of a test run, as a pytest plugin for validation; never part of grading.
+
+Reads one JSON object from the environment variable RACE_PERTURB: {"variant": NAME, "seed": N}.
 
 Each variant keeps to what Python and asyncio promise: callbacks keep their order, timers never fire
 early, nothing is dropped. What it changes is what a busy machine changes anyway. Standard library
-only; runs on every Python a task may need.
+and pytest only; runs on every Python a task may need.
 """
 
 import asyncio
+import json
 import os
 import random
 import sys
 import time
+
+import pytest
 
 COMPETITORS = 2
 STALL_SECONDS = 0.005
@@ -116,7 +121,7 @@ def compete(count):
 
 
 class Perturbation:
-    """The plugin: what has to wait until pytest runs."""
+    """A pytest plugin: what has to wait until pytest runs."""
 
     def __init__(self, variant, rng):
         self.variant = variant
@@ -134,10 +139,10 @@ class Perturbation:
 
 
 def install(asked):
-    """Set up {"variant": NAME, "seed": N} in this process; the pytest plugins that go with it.
+    """Set up {"variant": NAME, "seed": N} in this process; the pytest plugin that goes with it.
 
-    Called before any code of the project is imported. A variant that is not of this file (the CPU
-    quota is the container's, the hash seed the interpreter's) changes nothing here.
+    A variant that is not of this file (the CPU quota is the container's, the hash seed the
+    interpreter's) changes nothing here.
     """
     rng = random.Random(asked["seed"])
     variant = asked["variant"]
@@ -147,4 +152,12 @@ def install(asked):
         jitter(rng)
     elif variant == "uvloop":
         use_uvloop()
-    return [Perturbation(variant, rng)]
+    return Perturbation(variant, rng)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    """Install what the environment asks for, before any code of the project is imported."""
+    asked = os.environ.pop("RACE_PERTURB", "")
+    if asked:
+        early_config.pluginmanager.register(install(json.loads(asked)), "race-perturbation")

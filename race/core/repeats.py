@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 
 from race.core.reliability import CONFIDENCE, PLAIN, Count, Side, Trial, Verdict, acceptance
 
-ROUNDS = 3
+ROUNDS = 4
+"""How often whoever is left starts again before the task counts as unsettled."""
+GRACE = 10
+"""Repeats after the first test is out, so that others like it show in the same round."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Series:
     whole: Count = field(init=False)
     each: dict[str, Count] = field(init=False)
     bad_runs: list[BadRun] = field(default_factory=list)
+    _first_out: int = 0
 
     def __post_init__(self) -> None:
         self.whole = Count(self.planned, self.limit, self.confidence)
@@ -53,6 +57,8 @@ class Series:
         self.whole.add(len(wrong) == len(self.ids) if self.side == "without" else bool(wrong))
         if wrong:
             self.bad_runs.append(BadRun(trial, wrong))
+        if self.out and not self._first_out:
+            self._first_out = self.whole.runs
 
     @property
     def out(self) -> tuple[str, ...]:
@@ -65,6 +71,12 @@ class Series:
         if len(self.out) == len(self.ids) or (self.whole.verdict == "reject" and not self.out):
             return "reject"
         return "accept" if self.whole.runs >= self.planned else "open"
+
+    @property
+    def enough(self) -> bool:
+        """Whether further repeats of this round cannot help: decided, or a new round will follow."""
+        started_over = self._first_out and self.whole.runs >= self._first_out + GRACE
+        return self.verdict != "open" or bool(started_over)
 
 
 def left(ids: Sequence[str], *series: Series) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 import asyncio
 import importlib.util
+import json
 import os
 import random
 import socket
@@ -141,18 +142,19 @@ def test_order_changes_between_tests_but_not_inside_a_class(perturb):
 
 
 RUNNER = """
-import importlib.util, json, sys, pytest
+import importlib.util, sys, pytest
 spec = importlib.util.spec_from_file_location("perturb", sys.argv[1])
 perturb = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(perturb)
-plugins = perturb.install({"variant": sys.argv[2], "seed": 1})
-sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider"], plugins=plugins))
+sys.exit(pytest.main(["-q", "-s", "-p", "no:cacheprovider"], plugins=[perturb]))
 """
 
 
 def _run(folder: Path, variant: str, source: str):
     (folder / "test_it.py").write_text(source)
+    (folder / "conftest.py").write_text("import os\nassert 'RACE_PERTURB' not in os.environ\n")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment["RACE_PERTURB"] = json.dumps({"variant": variant, "seed": 1})
     return subprocess.run(
         [sys.executable, "-c", RUNNER, str(PLUGIN), variant],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=60,

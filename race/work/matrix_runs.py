@@ -1,0 +1,147 @@
+"""Runs the matrix: every cell the asked number of times, each in a fresh container."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from race.core.classify import Run
+from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, schedule
+from race.core.outcomes import Observation, Plan
+from race.errors import Rejection
+from race.ports import Engine
+from race.work.cells import Subject, open_cell, reached_end
+from race.work.observing import observe
+
+
+class Stopped(Exception):
+    """The matrix ends; what this run would show is not needed."""
+
+
+@dataclass(frozen=True)
+class MatrixRuns:
+    """What the matrix showed: the suite that was run, and one observation per cell and run."""
+
+    suite: Suite
+    cells: Mapping[Cell, list[Observation]]
+
+    def outcomes(self) -> dict[Cell, list[Run]]:
+        """The same as classification reads it."""
+        return {
+            cell: [
+                Run({i: test.outcome for i, test in seen.tests.items()}, reached_end(seen))
+                for seen in observations
+            ]
+            for cell, observations in self.cells.items()
+        }
+
+
+def plan_of(subject: Subject, paths: tuple[str, ...], **changes: object) -> Plan:
+    """A run of test files in a subject's way."""
+    values: dict[str, object] = {
+        "files": paths,
+        "arguments": subject.arguments,
+        "environment": subject.environment,
+        "test_seconds": subject.test_seconds,
+        "run_seconds": subject.run_seconds,
+        "output_bytes": subject.output_bytes,
+    }
+    return Plan(**(values | changes))  # type: ignore[arg-type]
+
+
+def observe_cell(
+    engine: Engine, subject: Subject, cell: Cell, plan: Plan, stop: threading.Event | None = None
+) -> Observation:
+    """One run of one cell. Raises Rejection when the image has no working interpreter with pytest."""
+
+    def on_event(_: dict[str, object]) -> None:
+        if stop is not None and stop.is_set():
+            raise Stopped
+
+    if stop is not None and stop.is_set():
+        raise Stopped
+    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + 300) as container:
+        seen = observe(container, plan, on_event)
+    if seen.ended == "no-interpreter":
+        raise Rejection(
+            "no-interpreter", "the environment cannot start its test runner", seen.output[-500:]
+        )
+    return seen
+
+
+def run_matrix(
+    engine: Engine,
+    subject: Subject,
+    touched: Suite,
+    whole: Suite | None,
+    changes: Mapping[str, Change],
+    *,
+    runs: int,
+    suite_seconds: float,
+    say: Callable[[str], None],
+    settled: Suite | None = None,
+) -> MatrixRuns:
+    """Every cell `runs` times, as many at once as the machine has cores.
+
+    The first run has fix and new tests and the whole suite, under the budget `suite_seconds`; when it
+    does not fit, the touched files alone are run. `settled` is a choice made before, which is kept.
+    """
+    seen: dict[Cell, list[Observation | None]] = {cell: [None] * runs for cell in CELLS}
+    suite = touched
+    if settled is not None:
+        suite = settled
+    elif whole is not None and suite_seconds > 0:
+        say("measuring the whole suite")
+        limit = min(suite_seconds, subject.run_seconds)
+        first = observe_cell(
+            engine, subject, "new-with", plan_of(subject, whole.paths, run_seconds=limit)
+        )
+        if first.ended == "finished" and first.tests:
+            suite = Suite(width="whole", paths=whole.paths, why=f"it fits into {suite_seconds:g} s")
+            seen["new-with"][0] = first
+        else:
+            why = f"the whole suite does not fit into {suite_seconds:g} s"
+            suite = Suite(width="touched", paths=touched.paths, why=why)
+    wanted = [
+        (cell, run)
+        for cell, run in schedule(runs)
+        if seen[cell][run] is None and cell_paths(suite, cell, changes)
+    ]
+    stop = threading.Event()
+    done = 0
+
+    def one(cell: Cell, run: int) -> None:
+        nonlocal done
+        plan = plan_of(subject, cell_paths(suite, cell, changes))
+        seen[cell][run] = observe_cell(engine, subject, cell, plan, stop)
+        done += 1
+        say(f"matrix: {done} of {len(wanted)} runs")
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        futures: list[Future[None]] = [pool.submit(one, cell, run) for cell, run in wanted]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            if any(future.done() and future.exception() for future in futures) or not all(
+                future.done() for future in futures
+            ):
+                stop.set()
+                for future in futures:
+                    future.cancel()
+    _raise_first(futures)
+    return MatrixRuns(
+        suite, {cell: [one for one in row if one is not None] for cell, row in seen.items()}
+    )
+
+
+def _raise_first(futures: list[Future[None]]) -> None:
+    """The first real failure of the runs, not the ones that stopped because of it."""
+    failed = [error for future in futures if not future.cancelled() and (error := future.exception())]
+    for error in failed:
+        if not isinstance(error, Stopped):
+            raise error
+    if failed:
+        raise failed[0]
