@@ -3,7 +3,7 @@
 Three kinds of piece, from small to large: an added *line*; a *seam*, two or three neighbouring lines
 of the fixed file of which one is new or between which something was removed; a *shingle*, nine words
 in a row. And *names*: hidden tests and new test modules. A piece that the patch's own old side or
-the base tree holds is common and is not looked for.
+the base tree holds, or whose words everybody uses, is common and is not looked for.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Literal
 from race.core.leaks.forms import SEPARATOR, squeezed, tokens, worded
 from race.core.leaks.matcher import Matcher
 from race.core.leaks.patchtext import PatchedFile
+from race.core.leaks.weight import ENOUGH, bits
 
 Source = Literal["fix", "tests"]
 Form = Literal["line", "seam", "shingle", "name"]
@@ -46,6 +47,11 @@ class Fragment:
     needle: bytes
     wordy: bool
     lines: frozenset[int]
+
+    @property
+    def weight(self) -> float:
+        """What it says about its origin, in bits."""
+        return bits(tokens(self.text))
 
 
 @dataclass(frozen=True)
@@ -153,11 +159,12 @@ def _shingles(source: Source, path: str, after: list[tuple[int, bytes, bool]]) -
 
 
 def _test_names(files: tuple[PatchedFile, ...]) -> Iterator[Fragment]:
+    none: frozenset[int] = frozenset()
     for file in files:
         if file.added and file.path.endswith(".py"):
             stem = file.path.rsplit("/", 1)[-1][:-3].encode()
             if len(stem) >= SHORTEST_NAME and b"test" in stem:
-                yield Fragment("tests", file.path, "name", stem, stem.lower(), False, frozenset())
+                yield Fragment("tests", file.path, "name", stem, stem.lower(), False, none)
         for hunk in file.hunks:
             for sign, text in hunk:
                 found = _DEFINED.match(text) if sign == "+" else None
@@ -204,24 +211,31 @@ def wanted_from(
     pieces: dict[tuple[bytes, bool, Source], Fragment] = {}
     for fragment in (*_pieces("fix", fix), *_pieces("tests", tests), *_test_names(tests)):
         pieces.setdefault((fragment.needle, fragment.wordy, fragment.source), fragment)
-    every = list(pieces.values())
+    every = [f for f in pieces.values() if f.form == "name" or f.weight >= ENOUGH]
+    plain = {f.lines for f in pieces.values() if f.form == "line" and f.weight < ENOUGH}
     corpus = [SEPARATOR.join(form(part) for part in known) for form in (squeezed, worded)]
     matcher = Matcher([f.needle for f in every])
     common: set[int] = set()
     for wordy, haystack in enumerate(corpus):
         common |= {n for _, n in matcher.find(haystack) if every[n].wordy == bool(wordy)}
+    known_all = base is not None
     whole_words = {w.lower() for part in known for w in tokens(part)} if base is not None else set()
     kept = [
         f
         for n, f in enumerate(every)
-        if (f.form == "name" and f.needle not in whole_words and (base is not None or n not in common))
+        if (
+            f.form == "name"
+            and f.needle.lstrip(b":") not in whole_words
+            and (known_all or n not in common)
+        )
         or (f.form != "name" and n not in common)
     ]
     fresh = _identifiers(fix, "+") - _identifiers(fix, "-")
     if base is not None:
         joined = b"\0".join(known)
         fresh = {name for name in fresh if name not in joined}
-    common_lines = len({ln for n in common for ln in every[n].lines if every[n].form == "line"})
+    plain |= {every[n].lines for n in common if every[n].form == "line"}
+    common_lines = len(plain)
     return Wanted(
         _limited(kept), fix, tests, frozenset(fresh), common_lines, base_known=base is not None
     )

@@ -15,8 +15,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from race.core.leaks.forms import squeezed, worded
 from race.core.leaks.fragments import Fragment, Source, Wanted
 from race.core.leaks.layers import Hit, ImageView
+from race.core.leaks.patchtext import PatchedFile
+from race.core.leaks.weight import ENOUGH
 
 _STDLIB = re.compile(r"/lib/python3(\.\d+)?/(?!site-packages/|dist-packages/)")
 _TESTLIKE = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
@@ -70,10 +73,14 @@ class Judge:
     def leaks(self) -> list[Leak]:
         """All guilty hits, in the order of layer and path."""
         innocent: list[Hit] = []
+        base = self._in_base
         suspects: list[tuple[int, Hit, Source, list[Fragment]]] = []
         for number, layer in enumerate(self._view.layers):
             for hit in layer.hits:
-                for source, fragments in self._by_source(hit).items():
+                for source, pieces in self._by_source(hit).items():
+                    fragments = [f for f in pieces if f not in base]
+                    if not fragments:
+                        continue
                     if self._innocent(hit, number, source, fragments):
                         innocent.append(hit)
                     else:
@@ -107,13 +114,35 @@ class Judge:
         if self._vouched(hit):
             if self._is_copy(hit):
                 return False
-            lines = distinct_lines(fragments)
-            joined = distinct_lines(f for f in fragments if len(f.lines) > 1)
-            return joined < 3 and lines < 6
+            heavy = [f for f in fragments if len(f.lines) > 1 and f.weight >= 3 * ENOUGH]
+            return distinct_lines(heavy) < 3 and distinct_lines(fragments) < 6
         if self._wanted.base_known:
             return False
         tracked = self._tracked_path(hit, layer)
         return tracked is not None and self._idiom(tracked, source, fragments)
+
+    @cached_property
+    def _in_base(self) -> set[Fragment]:
+        """Pieces that touched files of the work tree hold though the patch is not applied to them.
+
+        Only needed without a base tree: a file that holds the old side of each hunk and the new
+        side of none is the base's own, and what is in it cannot be a leak.
+        """
+        found: set[Fragment] = set()
+        if self._wanted.base_known:
+            return found
+        for source, files in (("fix", self._wanted.fix_files), ("tests", self._wanted.test_files)):
+            for file in files:
+                text = self._view.text(f"{self._view.workdir}/{file.path}")
+                if text is None or standing(file, text.encode("latin-1")) != "old":
+                    continue
+                forms = (squeezed(text.encode("latin-1")), worded(text.encode("latin-1")))
+                found.update(
+                    f
+                    for f in self._wanted.fragments
+                    if f.source == source and f.needle in forms[f.wordy]
+                )
+        return found
 
     def _idiom(self, path: str, source: Source, fragments: list[Fragment]) -> bool:
         """Whether a tracked file of the work tree may hold these pieces by chance."""
@@ -166,12 +195,15 @@ class Judge:
         path = self._view.below(hit.path)
         if path is None or hit.inside or path.startswith(".git/"):
             return None
-        if not self._view.shown(hit.path, layer):
-            return None
         if self._view.repository is None:
-            return path
-        entry = self._view.final[hit.path][1]
-        return path if self._blobs.get(entry.blob) is not None and path in self._index else None
+            return path if self._view.shown(hit.path, layer) else None
+        blob = self._layer_blobs[layer].get(hit.path)
+        return path if blob and self._index.get(path) == blob else None
+
+    @cached_property
+    def _layer_blobs(self) -> list[dict[str, str]]:
+        """Per layer: path -> git id of the content, for files of the work tree."""
+        return [{e.path: e.blob for e in layer.entries if e.blob} for layer in self._view.layers]
 
     @cached_property
     def _index(self) -> dict[str, str]:
@@ -208,6 +240,22 @@ class Judge:
                     digest, _, name = line.partition("  ")
                     found["/" + name.strip()] = digest
         return found
+
+
+def standing(file: PatchedFile, text: bytes) -> str:
+    """Whether a text is a patched file's `old` or `new` side, or `neither`, by all of its hunks."""
+    whole = squeezed(text)
+    sides = {"old": "+", "new": "-"}
+    held = {
+        side: all(
+            squeezed(b"\n".join(line for sign, line in hunk if sign != left_out)) in whole
+            for hunk in file.hunks
+        )
+        for side, left_out in sides.items()
+    }
+    if held["old"] == held["new"]:
+        return "neither"
+    return "old" if held["old"] else "new"
 
 
 def _tail(path: str) -> str | None:

@@ -197,7 +197,8 @@ class LayerScanner:
         """A name counts only as a whole word; in byte-code its length stands before it."""
         if fragment.form != "name":
             return True
-        pattern = rb"(?<![A-Za-z0-9_])" + re.escape(fragment.text) + rb"(?![A-Za-z0-9_])"
+        before = b"" if fragment.text.startswith(b":") else rb"(?<![A-Za-z0-9_])"
+        pattern = before + re.escape(fragment.text) + rb"(?![A-Za-z0-9_])"
         plain = data.replace(b"\0", b"")
         if re.search(pattern, plain, re.IGNORECASE):
             return True
