@@ -1,0 +1,67 @@
+"""Root-owned supervisor of test runs, inside the container. Standard library only, Python 3.8 and newer.
+
+    python3 -I -S launch.py observe REQUEST.json     events of many runs, as JSON lines on stdout
+
+It needs to be root with the capabilities CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID and SETUID, gives
+the tests none of them, and trusts nothing that they write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import cage
+import supervise
+
+
+def observe(path: str) -> int:
+    """Run the plans of a request in order and print every event; each says which run it is from."""
+    with open(path, "rb") as stream:
+        request = json.loads(stream.read())
+    out = sys.stdout.buffer
+    cage.adopt_orphans()
+    first, worker, count = cage.fresh_uids(), None, 0
+
+    def next_uid() -> int:
+        nonlocal count
+        count += 1
+        return first + count
+
+    opened: set[str] = set()
+    for number, plan in enumerate(request["runs"]):
+
+        def emit(event: dict, number: int = number) -> None:
+            out.write(json.dumps({"run": number, **event}).encode() + b"\n")
+            out.flush()
+
+        run = supervise.Run(plan, emit, next_uid)
+        root, environment = run.plan["root"], run.plan["environment"]
+        if root not in opened:
+            cage.open_folders(root)
+            opened.add(root)
+        if worker is None or worker.key != (run.plan["python"], environment.get("PYTHONHASHSEED")):
+            if worker is not None:
+                worker.close()
+            worker = supervise.Worker(run.plan["python"], environment)
+        if not worker.ready:
+            emit({"event": "ended", "how": "no-interpreter", "output": worker.error})
+            worker = None
+            continue
+        run.go(worker)
+    if worker is not None:
+        worker.close()
+    out.write(b'{"event": "bye"}\n')
+    out.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    if os.getuid() != 0:
+        sys.exit("launch.py must be started by root")
+    if sys.argv[1] == "observe":
+        sys.exit(observe(sys.argv[2]))
+    sys.exit("unknown mode")

@@ -1,0 +1,176 @@
+"""One pytest run, in a freshly forked process: become the user, find the project, run, end.
+
+Everything that the project could use to steer pytest is decided here instead: the configuration
+file and the root are named, the project's `addopts` are cut down to those that change how tests are
+found or understood, plugins come only from the environment's own packages, and the process ends the
+moment that pytest is through. Standard library and pytest only, Python 3.8 and newer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import site
+import sys
+import time
+
+CONFIG_NAMES = (
+    "pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg",
+)  # fmt: skip
+KEPT_OPTIONS = (
+    "--import-mode", "--asyncio-mode", "--anyio-mode", "--strict-markers", "--override-ini", "--ignore",
+    "--ignore-glob", "--deselect", "--pythonwarnings",
+)  # fmt: skip
+KEPT_LETTERS = "pWom"
+BLOCKED_PLUGINS = (
+    "randomly", "random_order", "random-order", "reverse", "rerunfailures", "pytest_rerunfailures", "flaky",
+    "repeat", "pytest_repeat", "sugar", "pytest-sugar", "cacheprovider", "pastebin", "junitxml",
+)  # fmt: skip
+
+
+def begin(order_handle: int, event_handle: int, output_handle: int, stack_handle: int) -> None:
+    """The whole life of a run. Never returns to the worker's loop."""
+    with os.fdopen(order_handle, "rb") as stream:
+        order = json.loads(stream.read())
+    here = os.path.dirname(os.path.abspath(__file__))
+    sys.path.append(here)
+    import cage
+    import reporter
+
+    tools = [__import__(name) for name in order["tools"]]
+    sys.path.remove(here)
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for handle, number in ((null, 0), (output_handle, 1), (output_handle, 2)):
+        os.dup2(handle, number)
+    os.close(output_handle)
+    channel = reporter.Channel(event_handle, order["nonce"])
+    channel.send(event="born", pid=os.getpid())
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    cage.enter(order["uid"], order["limits"])
+    os.chdir(order["root"])
+    time.tzset()
+    sys.argv[:] = ["pytest"]
+    stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
+    status = _run(order, channel, stacks, tools)
+    channel.send(event="end", exit=int(status))
+    os._exit(int(status) & 0xFF)
+
+
+def _run(order: dict, channel: object, stacks: object, tools: list) -> int:
+    import reporter
+
+    for name in ("cage", "reporter", "session", *order["tools"]):
+        sys.modules.pop(name, None)
+    packages = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    _read_path_files(packages)
+    import pytest
+
+    plugins = [reporter.Reporter(order, channel, stacks), *tools]
+    with _trusted_plugins(packages):
+        return pytest.main(_arguments(order), plugins=plugins)
+
+
+def _read_path_files(packages: list[str]) -> None:
+    """What `site` does with .pth files, which is where an editable install says where it is."""
+    known = {os.path.normcase(os.path.abspath(entry)) for entry in sys.path}
+    for folder in packages:
+        with contextlib.suppress(OSError):
+            for name in sorted(os.listdir(folder)):
+                if name.endswith(".pth") and not name.startswith("."):
+                    site.addpackage(folder, name, known)
+
+
+@contextlib.contextmanager
+def _trusted_plugins(packages: list[str]):  # noqa: ANN202 - a context manager
+    """While pytest runs, entry points are read from the environment's packages alone."""
+    import importlib.metadata as metadata
+
+    everywhere = metadata.distributions
+
+    def distributions(**asked: object):  # noqa: ANN202 - as the function that it stands for
+        return everywhere(**(asked or {"path": packages}))
+
+    metadata.distributions = distributions
+    try:
+        yield
+    finally:
+        metadata.distributions = everywhere
+
+
+def _arguments(order: dict) -> list[str]:
+    root = order["root"]
+    config, settings = find_config(root, order["files"])
+    arguments = [
+        "--rootdir=" + root,
+        "--confcutdir=" + root,
+        "-c",
+        config or os.devnull,
+        "-o",
+        "addopts=",
+        "-q",
+        "--tb=short",
+        "--capture=no",
+        "--color=no",
+        "--continue-on-collection-errors",
+    ]
+    for name in BLOCKED_PLUGINS:
+        arguments += ["-p", "no:" + name]
+    arguments += kept_options(settings.get("addopts"))
+    arguments += order["arguments"]
+    if order["files"]:
+        arguments += [os.path.join(root, name) for name in order["files"]]
+    else:
+        arguments += [os.path.join(root, name) for name in _words(settings.get("testpaths"))]
+    return arguments
+
+
+def find_config(root: str, files: list[str]) -> tuple[str, dict]:
+    """The configuration file that pytest itself would take below `root`, and its settings."""
+    from _pytest.config.findpaths import load_config_dict_from_file
+    from pathlib import Path
+
+    folders = [os.path.dirname(os.path.join(root, name)) for name in files] or [root]
+    folder = os.path.commonpath(folders)
+    while True:
+        for name in CONFIG_NAMES:
+            path = Path(folder, name)
+            if path.is_file():
+                settings = load_config_dict_from_file(path)
+                if settings is not None:
+                    plain = {key: getattr(value, "value", value) for key, value in settings.items()}
+                    return str(path), plain
+        if folder == root or not folder.startswith(root):
+            return "", {}
+        folder = os.path.dirname(folder)
+
+
+def _words(value: object) -> list[str]:
+    if isinstance(value, str):
+        return shlex.split(value)
+    return [str(word) for word in value] if isinstance(value, (list, tuple)) else []
+
+
+def kept_options(addopts: object) -> list[str]:
+    """The project's own options that change what a test is; the rest is ours to say.
+
+    Coverage, parallel runs, order, verbosity, repeats and early ends are left out.
+    """
+    kept: list[str] = []
+    words = iter(_words(addopts))
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in KEPT_OPTIONS:
+            kept.append(word)
+            if not value and name != "--strict-markers":
+                kept.append(next(words, ""))
+        elif len(word) >= 2 and word[0] == "-" and word[1] in KEPT_LETTERS:
+            pair = [word] if len(word) > 2 else [word, next(words, "")]
+            named = pair[-1][2:] if len(pair) == 1 else pair[-1]
+            if word[1] == "p" and named.strip().replace("no:", "") in ("xdist", *BLOCKED_PLUGINS):
+                continue
+            kept.extend(pair)
+    return kept

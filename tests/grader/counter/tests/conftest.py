@@ -1,0 +1,8 @@
+import pytest
+
+from counter import Counter
+
+
+@pytest.fixture
+def counter() -> Counter:
+    return Counter()
