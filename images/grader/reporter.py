@@ -72,7 +72,7 @@ class Reporter:
         )
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_ignore_collect(self, collection_path: object, config: object):  # noqa: ANN201
+    def pytest_ignore_collect(self, collection_path: object, config: object):
         """Files that took the process down before are not touched again."""
         return True if str(collection_path) in self._skipped else None
 
@@ -129,7 +129,7 @@ class Reporter:
         self._send(event="phase", id=item.nodeid, phase="teardown")
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_runtest_makereport(self, item: object, call: object):  # noqa: ANN201
+    def pytest_runtest_makereport(self, item: object, call: object):
         """Keep the error itself: its type and message are gone from the report."""
         if call.excinfo is not None:
             self._errors[item.nodeid, call.when] = _describe(call.excinfo.value)

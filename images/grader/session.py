@@ -25,8 +25,8 @@ KEPT_OPTIONS = (
 )  # fmt: skip
 KEPT_LETTERS = "pWom"
 BLOCKED_PLUGINS = (
-    "randomly", "random_order", "random-order", "reverse", "rerunfailures", "pytest_rerunfailures", "flaky",
-    "repeat", "pytest_repeat", "sugar", "pytest-sugar", "cacheprovider", "pastebin", "junitxml",
+    "randomly", "random_order", "random-order", "reverse", "rerunfailures", "pytest_rerunfailures",
+    "flaky", "repeat", "pytest_repeat", "sugar", "pytest-sugar", "cacheprovider", "pastebin", "junitxml",
 )  # fmt: skip
 
 
@@ -85,13 +85,13 @@ def _read_path_files(packages: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _trusted_plugins(packages: list[str]):  # noqa: ANN202 - a context manager
+def _trusted_plugins(packages: list[str]):
     """While pytest runs, entry points are read from the environment's packages alone."""
     import importlib.metadata as metadata
 
     everywhere = metadata.distributions
 
-    def distributions(**asked: object):  # noqa: ANN202 - as the function that it stands for
+    def distributions(**asked: object):
         return everywhere(**(asked or {"path": packages}))
 
     metadata.distributions = distributions
@@ -130,8 +130,9 @@ def _arguments(order: dict) -> list[str]:
 
 def find_config(root: str, files: list[str]) -> tuple[str, dict]:
     """The configuration file that pytest itself would take below `root`, and its settings."""
-    from _pytest.config.findpaths import load_config_dict_from_file
     from pathlib import Path
+
+    from _pytest.config.findpaths import load_config_dict_from_file
 
     folders = [os.path.dirname(os.path.join(root, name)) for name in files] or [root]
     folder = os.path.commonpath(folders)

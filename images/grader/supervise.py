@@ -157,9 +157,8 @@ class Attempt:
                         selector.unregister(key.fd)
                 now = time.monotonic()
                 self.status = cage.status_of(self.pid) if self.pid else None
-                if self.status is not None or not selector.get_map():
-                    self.reason = "gone"
-                elif self.ended and now - self.since > 2:
+                over = self.ended and now - self.since > 2
+                if self.status is not None or not selector.get_map() or over:
                     self.reason = "gone"
                 elif now > self.deadline:
                     self.reason = "run-limit"
@@ -287,7 +286,7 @@ class Run:
             self._room -= len(data)
 
     def go(self, worker: Worker) -> str:
-        """Run everything; how it ended: finished, run-limit, crashed, collection-failed, memory-limit."""
+        """Run everything; how it ended, in the words of an Observation's `ended`."""
         plan, started = self.plan, time.monotonic()
         deadline = started + plan["run_seconds"]
         remaining: list[str] | None = plan["ids"]

@@ -137,7 +137,7 @@ def test_ignores_signals():
 
 def test_children():
     kept.append(subprocess.Popen(["sleep", "1000"]))
-    kept.append(subprocess.Popen([sys.executable, "-c", "import os,time; os.setsid(); time.sleep(1000)"]))
+    kept.append(subprocess.Popen(["setsid", "sleep", "1000"]))
     if os.fork() == 0:
         time.sleep(1000)
     threading.Thread(target=lambda: time.sleep(1000)).start()
