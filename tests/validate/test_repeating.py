@@ -1,0 +1,105 @@
+import time
+
+import pytest
+
+from race.core.reliability import variants_for
+from race.settings import ReliabilitySection
+from race.work.repeating import Work, repeat
+
+pytestmark = [pytest.mark.engine, pytest.mark.network]
+
+FILE = "tests/test_race.py"
+HEAD = "import os\nfrom gate import FIXED\nLUCK = int.from_bytes(os.urandom(2), 'big') / 65536\n"
+
+
+def _work(bench, subject, ids, slow=(), **settings):
+    return Work(
+        engine=bench.engine,
+        subject=subject,
+        instance_id="gate__gate-1",
+        settings=ReliabilitySection(**settings),
+        variants=variants_for(ids, uvloop=False),
+        slow_ids=frozenset(slow),
+        slow_seconds=0.3,
+    )
+
+
+def test_a_reliable_task_is_bounded_within_budget(bench, subject):
+    """130 repeats of a test of 0.2 s bound both rates at 5%, in under 90 s on two cores."""
+    one = subject({FILE: HEAD + "import time\ndef test_it():\n    time.sleep(0.2)\n    assert FIXED\n"})
+    started = time.monotonic()
+    done = repeat(_work(bench, one, 2), [f"{FILE}::test_it"])
+    assert time.monotonic() - started < 90
+    assert done.out == {}
+    assert done.bad_runs == []
+    assert done.runs <= 130
+    assert done.bounds is not None
+    assert done.bounds.empty_bound <= 0.05
+    assert done.bounds.gold_bound <= 0.05
+    assert set(done.bounds.perturbed) == set(variants_for(2, uvloop=False))
+    assert done.bounds.gold_fails_under == ()
+
+
+def test_a_wobbly_test_goes_early_and_a_reliable_one_stays(bench, subject):
+    """A test that passes half the time without the fix is out after a few runs, the other is bounded."""
+    source = HEAD + "def test_sure(): assert FIXED\ndef test_wobbly(): assert FIXED or LUCK < 0.5\n"
+    done = repeat(
+        _work(bench, subject({FILE: source}), 2, perturb=False),
+        [f"{FILE}::test_sure", f"{FILE}::test_wobbly"],
+    )
+    assert done.ids == (f"{FILE}::test_sure",)
+    assert done.out == {f"{FILE}::test_wobbly": "unreliable"}
+    assert done.bounds is not None
+    assert done.bad_runs[0].trial.side == "without"
+
+
+def test_a_task_of_one_wobbly_test_stops_at_once(bench, subject):
+    """Nothing is left when the only test passes every second time without the fix; few runs say so."""
+    done = repeat(
+        _work(bench, subject({FILE: HEAD + "def test_it(): assert FIXED or LUCK < 0.5\n"}), 1),
+        [f"{FILE}::test_it"],
+    )
+    assert done.ids == ()
+    assert done.bounds is None
+    assert done.runs < 60
+
+
+def test_a_fix_that_sometimes_fails_is_thrown_out(bench, subject):
+    """A test that fails one time in three with the fix is flaky."""
+    done = repeat(
+        _work(bench, subject({FILE: HEAD + "def test_it(): assert FIXED and LUCK < 0.67\n"}), 1),
+        [f"{FILE}::test_it"],
+    )
+    assert done.out == {f"{FILE}::test_it": "flaky"}
+
+
+def test_a_perturbation_that_the_fix_does_not_stand_is_not_held_against_the_task(bench, subject):
+    """With another hash seed the fix fails and the bug hides: reported, not counted."""
+    source = HEAD + (
+        "SEEDED = os.environ.get('PYTHONHASHSEED') is not None\n"
+        "def test_it(): assert FIXED is not SEEDED\n"
+    )
+    done = repeat(_work(bench, subject({FILE: source}), 1), [f"{FILE}::test_it"])
+    assert done.ids == (f"{FILE}::test_it",)
+    assert done.bounds is not None
+    assert done.bounds.gold_fails_under == ("hash-seed",)
+
+
+def test_a_perturbation_that_hides_the_bug_counts_when_the_fix_stands_it(bench, subject):
+    """Without the fix the test passes under fast switching, with it always: unreliable."""
+    source = HEAD + "import sys\ndef test_it(): assert FIXED or sys.getswitchinterval() < 1e-4\n"
+    done = repeat(_work(bench, subject({FILE: source}), 1), [f"{FILE}::test_it"])
+    assert done.ids == ()
+    assert done.out == {f"{FILE}::test_it": "unreliable"}
+    assert {bad.trial.key for bad in done.bad_runs} == {"without/switch-interval/0"}
+
+
+def test_a_test_that_hangs_without_the_fix_costs_the_short_limit(bench, subject):
+    """59 hangs are paid at the limit for hangs, not at the test's own limit of five seconds."""
+    source = HEAD + "import threading\ndef test_it():\n    if not FIXED: threading.Event().wait()\n"
+    one = subject({FILE: source})
+    started = time.monotonic()
+    done = repeat(_work(bench, one, 1, slow=[f"{FILE}::test_it"], perturb=False), [f"{FILE}::test_it"])
+    assert time.monotonic() - started < 59 * 1.2
+    assert done.bounds is not None
+    assert {failure.outcome for failure in done.failures[f"{FILE}::test_it"]} == {"hang"}
