@@ -106,6 +106,20 @@ class VerifySection(Closed):
     empty: int = 3
 
 
+class ReportSection(Closed):
+    """What the site says besides what was measured.
+
+    `cut` is the first day of the newer era; `cutoffs` gives models their own training cut-off;
+    `baseline` is the agent that SOMA scores compare with (no scores without one).
+    """
+
+    cut: date = date(2026, 1, 1)
+    cutoffs: dict[str, date] = Field(default_factory=dict)
+    baseline: str = ""
+    burn_ratio: float = Field(default=0.0, ge=0, le=1)
+    contact: str = ""
+
+
 class ProjectSection(Closed):
     """What no rule finds out about one project; every use is shown in the record."""
 
@@ -133,6 +147,7 @@ class ReleaseSettings(Closed):
     seal: SealSection = SealSection()
     tier: TierSection = TierSection()
     verify: VerifySection = VerifySection()
+    report: ReportSection = ReportSection()
     projects: dict[str, ProjectSection] = Field(default_factory=dict)
     composite: tuple[CompositeSection, ...] = ()
 

@@ -78,7 +78,7 @@ GROUPED = {f"t{i}": (*GROUPS, None)[i % 4] for i in range(6)}
 @given(st.integers(0, 200), st.randoms(use_true_random=False))
 def test_the_order_of_rows_is_irrelevant(seed, random):
     """Shuffled rows give the same numbers to the last bit."""
-    rows = random_runs(seed) + [random_runs(0)[0] | {"agent": "base", "attempt": 99}]
+    rows = [*random_runs(seed), random_runs(0)[0] | {"agent": "base", "attempt": 99}]
     shuffled = list(rows)
     random.shuffle(shuffled)
     assert competition(rows, GROUPED).as_json() == competition(shuffled, GROUPED).as_json()
