@@ -94,8 +94,9 @@ def private_engine(tmp_path: Path, built_sample: Path, engine: Engine) -> object
     folder = Path("/tmp") / f"race-engine-{os.getpid()}"
     folder.mkdir()
     command = [
-        "unshare", "--net", "dockerd", "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"),
-        "--host", f"unix://{folder}/sock", "--pidfile", str(folder / "pid"), "--bridge=none", "--iptables=false",
+        "unshare", "--net", "dockerd", "--bridge=none", "--iptables=false",
+        "--data-root", str(folder / "data"), "--exec-root", str(folder / "exec"),
+        "--host", f"unix://{folder}/sock", "--pidfile", str(folder / "pid"),
     ]  # fmt: skip
     daemon = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
