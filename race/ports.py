@@ -124,6 +124,7 @@ class Engine(Protocol):
         target: str = "",
         buildargs: Mapping[str, str] | None = None,
         network: bool = False,
+        cache: bool = True,
         timeout: float = 1800.0,
         on_line: Callable[[str], None] | None = None,
     ) -> Image:

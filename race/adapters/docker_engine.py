@@ -106,6 +106,7 @@ class DockerEngine:
         target: str = "",
         buildargs: Mapping[str, str] | None = None,
         network: bool = False,
+        cache: bool = True,
         timeout: float = 1800.0,
         on_line: Callable[[str], None] | None = None,
     ) -> Image:
@@ -128,6 +129,7 @@ class DockerEngine:
                     target=target or None,
                     buildargs=dict(buildargs or {}),
                     network_mode=None if network else "none",
+                    nocache=not cache,
                     rm=True,
                     forcerm=True,
                     decode=True,
