@@ -20,6 +20,8 @@ from race.core.test_ids import ADDRESS, carries_address, unstable, without_param
 FAILING = frozenset({"failed", "error", "hang", "crashed", "missing"})
 EXPECTED = frozenset({"xfailed", "xpassed"})
 UNKNOWN = "unknown"
+WOBBLY = ("flaky", "unreliable")
+"""Reasons that chance decides: in which cell and run it shows is for the ledger."""
 
 Reason = Literal[
     "flaky", "unreliable", "broken", "skipped", "expected-failure", "unstable-id", "missing",
@@ -113,6 +115,7 @@ def classify(
     pass_to_pass: list[str] = []
     regressions: list[str] = []
     dropped: list[Dropped] = []
+    near: dict[str, list[str]] = {}
     for test_id in ids:
         stands = {cell: standing([run.of(test_id) for run in known[cell]]) for cell in CELLS}
         place: str = "deselected" if deselected(test_id) else _place(stands, test_id in wandering)
@@ -125,7 +128,11 @@ def classify(
         else:
             shown = {cell: word for cell, word in stands.items() if known[cell]}
             dropped.append(_dropped(test_id, place, wandering.get(test_id, ""), shown))
-    findings = [*_regressed(regressions), *_changed(known, ids), *_wanting(fail_to_pass, dropped, known)]
+            if stands["new-without"] != "passed":
+                near.setdefault(place, []).append(dropped[-1].id)
+    findings = [*_regressed(regressions), *_changed(known, ids)]
+    if not fail_to_pass:
+        findings += _wanting(near, known)
     return Sorted(
         tuple(fail_to_pass),
         tuple(pass_to_pass),
@@ -150,6 +157,8 @@ def _once(dropped: Sequence[Dropped]) -> tuple[Dropped, ...]:
 
 def _dropped(test_id: str, place: str, why: str, shown: Mapping[Cell, Standing]) -> Dropped:
     """An entry of the dropped list; what changes in an unstable id is not written down."""
+    if place in WOBBLY:
+        return Dropped.model_validate({"id": test_id, "reason": place})
     if place == "unstable-id":
         return Dropped(id=without_parameters(test_id), reason="unstable-id", detail=why)
     return Dropped.model_validate({"id": test_id, "reason": place, "outcomes": dict(shown)})
@@ -211,29 +220,20 @@ def _changed(known: Mapping[Cell, Sequence[Run]], ids: Sequence[str]) -> Iterabl
             )
 
 
-def _wanting(
-    fail_to_pass: Sequence[str], dropped: Sequence[Dropped], known: Mapping[Cell, Sequence[Run]]
-) -> Iterable[Finding]:
+def _wanting(near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]]) -> Iterable[Finding]:
     """Why there is no fail-to-pass test, as one finding: the nearest thing to one decides."""
-    if fail_to_pass:
-        return
     if not any(run.outcomes for run in known["new-with"]):
         yield Finding(rule="nothing-collected", message="no test was collected with new tests and fix")
         return
     for reason in ("unreliable", "flaky", "unstable-id", "not-reached"):
-        near = [
-            drop for drop in dropped
-            if drop.reason == reason and drop.outcomes.get("new-without") != "passed"
-        ]  # fmt: skip
-        if near:
-            yield nothing_left(reason, [drop.id for drop in near])
+        if near.get(reason):
+            yield nothing_left(reason, near[reason])
             return
-    failing = [drop.id for drop in dropped if drop.reason == "broken"]
-    if failing:
+    if near.get("broken"):
         yield Finding(
             rule="fails-with-the-fix",
-            place=failing[0],
-            message=f"no test passes only with the fix; {len(failing)} fail even with it",
+            place=near["broken"][0],
+            message=f"no test passes only with the fix; {len(near['broken'])} fail even with it",
         )
         return
     yield Finding(
