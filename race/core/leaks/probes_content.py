@@ -34,10 +34,10 @@ def place_of(leak: Leak, view: ImageView) -> str:
         return "byte-code"
     if "base64" in how or "hex" in how:
         return "encoded"
-    if is_cache(path):
-        return "tool-caches"
     if set(how) & {"zip", "tar", "gzip", "bzip2", "xz", "zlib"}:
         return "archives"
+    if is_cache(path):
+        return "tool-caches"
     if _SITE.search(path):
         return "installed-copies"
     if below is not None:
