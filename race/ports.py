@@ -233,13 +233,17 @@ class History(Protocol):
 
 @dataclass(frozen=True)
 class ModelReply:
-    """What a model answered and what it cost. Token counts as in runs.jsonl; cost in US dollars."""
+    """What a model answered and what it cost. Token counts as in runs.jsonl; cost in US dollars.
+
+    `cut_off` says that it stopped at its limit of tokens.
+    """
 
     text: str
     input_tokens: int
     cached_input_tokens: int | None
     output_tokens: int
     cost_usd: float | None
+    cut_off: bool = False
 
 
 class Model(Protocol):
