@@ -31,20 +31,29 @@ class Interface:
         self._inference = Inference(self.after)
         self._fixtures = Fixtures(self.after)
         self._uses: dict[str, list[Use]] = {}
+        self._own: dict[str, list[Use]] = {}
 
     def uses(self, test_id: str) -> list[Use]:
         """What one test uses, with what its module and conftest files use when imported."""
-        path, *names = test_id.split("[", 1)[0].split("::")
-        key = "::".join([path, *names])
-        if key not in self._uses:
+        path = test_id.split("[", 1)[0].split("::")[0]
+        if path not in self._uses:
             walk = Walk(self.after, self._inference, self._fixtures)
             for module in self._imported(path):
                 walk.module_level(module)
+            self._uses[path] = list(walk.uses)
+        return self._uses[path] + self.own_uses(test_id)
+
+    def own_uses(self, test_id: str) -> list[Use]:
+        """What one test uses when it runs, without what importing its module does."""
+        path, *names = test_id.split("[", 1)[0].split("::")
+        key = "::".join([path, *names])
+        if key not in self._own:
+            walk = Walk(self.after, self._inference, self._fixtures)
             found, cls = self._function(path, names)
             if found is not None:
                 walk.test(found, cls)
-            self._uses[key] = list(walk.uses)
-        return self._uses[key]
+            self._own[key] = list(walk.uses)
+        return self._own[key]
 
     def _imported(self, path: str) -> Iterator[Module]:
         folder = path
@@ -132,9 +141,9 @@ class Interface:
         if self.after.is_test(module.path) or name == "*":
             return
         found = self.after.get(module.name, name)
-        if isinstance(found, (Missing, External, Module)) or found is None:
-            if not (isinstance(found, External) and name in self.changes.members):
-                return
+        outside = isinstance(found, External) and name in self.changes.members
+        if found is None or (isinstance(found, (Missing, External, Module)) and not outside):
+            return
         if self.before.has_module(module.name):
             earlier = self.before.get(module.name, name)
             if not isinstance(earlier, Missing):

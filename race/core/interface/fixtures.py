@@ -49,9 +49,9 @@ class Fixtures:
                     yield found
         if cls is not None:
             for member in cls.members.values():
-                if isinstance(member, Function) and self.is_fixture(member):
-                    if self._keyword(member, "autouse") is True:
-                        yield member
+                fixture = isinstance(member, Function) and self.is_fixture(member)
+                if isinstance(member, Function) and fixture and self._keyword(member, "autouse"):
+                    yield member
 
     def parametrised(self, function: Function) -> dict[str, list[ast.expr]]:
         """Names that marks or fixture parameters give values to, with the values' expressions."""

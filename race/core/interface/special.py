@@ -51,6 +51,7 @@ def special_call(walk: Walker, node: ast.Call, callees: Values, env: dict[str, V
         if spec is not None:
             return _objects(walk.expression(spec, env)) or None
     if written in RAISES or name in RAISES or name in WARNS:
+        _expected(walk, node, env)
         return None
     if last in RUNS_COROUTINE and node.args:
         for item in node.args:
@@ -98,6 +99,50 @@ def _dotted_path(walk: Walker, path: str, *, module: bool) -> Values:
     if module:
         walk.record(Use("module", path))
     return ()
+
+
+def _expected(walk: Walker, node: ast.Call, env: dict[str, Values]) -> None:
+    """The exceptions or warnings that the test wants to see."""
+    wording = next((pair.value for pair in node.keywords if pair.arg == "match"), None)
+    outer, walk.context = walk.context, "pattern"
+    texts = walk.expression(wording, env) if wording is not None else ()
+    walk.context = outer
+    text = next((item.value for item in texts if isinstance(item, Text)), "")
+    wanted = node.args[0] if node.args else None
+    parts = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted] if wanted else []
+    for part in parts:
+        for value in walk.expression(part, env):
+            if isinstance(value, Class):
+                walk.record(Use("raises", value.name, value, context=text))
+            elif isinstance(value, External):
+                walk.record(Use("raises", value.name, context=text))
+
+
+_WORDS = {
+    ast.Eq: "equals", ast.NotEq: "differs from", ast.Is: "is", ast.IsNot: "is not", ast.Lt: "is below",
+    ast.LtE: "is at most", ast.Gt: "is above", ast.GtE: "is at least",
+}  # fmt: skip
+
+
+def claim(node: ast.expr) -> tuple[ast.expr | None, str]:
+    """What an assertion is about, and in words what must hold; (None, '') when it is not plain."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return node.operand, "is false"
+    if isinstance(node, (ast.Attribute, ast.Call)):
+        return node, "is true"
+    if not isinstance(node, ast.Compare) or len(node.ops) != 1:
+        return None, ""
+    left, right = node.left, node.comparators[0]
+    words = _WORDS.get(type(node.ops[0]), "")
+    if isinstance(left, ast.Constant):
+        left, right = right, left
+    plain = isinstance(right, ast.Constant) and len(repr(right.value)) <= 30
+    empty = isinstance(right, (ast.List, ast.Tuple)) and not right.elts
+    if not words or not (plain or empty):
+        return None, ""
+    if isinstance(left, ast.Call) and dotted(left) == "len" and len(left.args) == 1:
+        return left.args[0], f"has a length that {words} `{ast.unparse(right)}`"
+    return left, f"{words} `{ast.unparse(right)}`"
 
 
 def _objects(values: Values) -> Values:

@@ -215,10 +215,10 @@ def read_module(name: str, path: str, tree: ast.Module, is_package: bool) -> Mod
                     module.stars.append(target)
                 else:
                     module.members.setdefault(bound, Import(target, attribute))
-        for target, value, annotation in _assigned(statement):
-            if isinstance(target, ast.Name):
-                variable = Variable(target.id, name, path, value, annotation)
-                module.members.setdefault(target.id, variable)
+        for goal, value, annotation in _assigned(statement):
+            if isinstance(goal, ast.Name):
+                variable = Variable(goal.id, name, path, value, annotation)
+                module.members.setdefault(goal.id, variable)
     return module
 
 

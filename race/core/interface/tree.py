@@ -234,8 +234,8 @@ class SourceTree:
                 return True
             for base in self.bases(item):
                 plain = isinstance(base, External) and base.name in (
-                    "object", "typing.Generic", "Generic", "typing.Protocol", "Protocol", "abc.ABC", "ABC",
-                    "typing_extensions.Protocol",
+                    "object", "typing.Generic", "Generic", "typing.Protocol", "Protocol", "abc.ABC",
+                    "ABC", "typing_extensions.Protocol",
                 )  # fmt: skip
                 if not plain and not isinstance(base, Class):
                     return True

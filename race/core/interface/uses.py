@@ -8,8 +8,9 @@ from typing import Literal
 from race.core.interface.syntax import Class, Function, Module
 
 UseKind = Literal[
-    "module", "name", "member", "loose", "call", "loose-call", "fixture", "text", "awaited", "unpacked"
-]
+    "module", "name", "member", "loose", "call", "loose-call", "fixture", "text", "awaited", "unpacked",
+    "outside", "raises", "claim",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,9 @@ class Use:
     loose: `.name` of something unknown. call: a call of `owner` with `positional` arguments and
     `keywords`. loose-call: the same for method `name` of something unknown. awaited: `owner`'s
     result is awaited. unpacked: `owner`'s result is taken apart into `positional` values. text: a
-    string; `context` says what it is compared with (pattern, compare, plain).
+    string; `context` says what it is compared with (pattern, compare, plain). outside: a call of
+    something that is not the product's. raises: an exception is expected, `context` its wording.
+    claim: an assertion about `owner`'s member `name`; `context` says what must hold, in words.
     """
 
     kind: UseKind
@@ -47,7 +50,7 @@ BUILTIN_FIXTURES = frozenset(
      "anyio_backend_options", "unused_tcp_port", "unused_tcp_port_factory", "benchmark", "loop",
      "event_loop_policy", "subtests", "class_mocker", "module_mocker", "session_mocker", "nursery",
      "autojump_clock", "mock_clock", "free_tcp_port", "free_tcp_port_factory", "free_udp_port",
-     "free_udp_port_factory", "free_udp_port_factory", "httpbin", "httpserver", "aiohttp_client",
+     "free_udp_port_factory", "httpbin", "httpserver", "aiohttp_client",
      "aiohttp_server", "faker", "freezer", "time_machine", "snapshot", "worker_id", "testrun_uid",
      "httpbin_secure", "httpbin_both", "capteesys", "self", "unused_udp_port"}
 )  # fmt: skip

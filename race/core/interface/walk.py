@@ -10,7 +10,7 @@ import ast
 import builtins
 
 from race.core.interface.fixtures import Fixtures
-from race.core.interface.special import special_call
+from race.core.interface.special import claim, special_call
 from race.core.interface.syntax import (
     Class,
     Function,
@@ -188,11 +188,11 @@ class Walk:
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
             self._assign(node, env)
         elif isinstance(node, (ast.With, ast.AsyncWith)):
-            for item in node.items:
-                values = self.expression(item.context_expr, env)
+            for entry in node.items:
+                values = self.expression(entry.context_expr, env)
                 values = self._entered(values, isinstance(node, ast.AsyncWith))
-                if item.optional_vars is not None:
-                    self._bind(item.optional_vars, values, env)
+                if entry.optional_vars is not None:
+                    self._bind(entry.optional_vars, values, env)
             self.body(node.body, env)
         elif isinstance(node, (ast.For, ast.AsyncFor)):
             values = self.expression(node.iter, env)
@@ -202,6 +202,9 @@ class Walk:
                 elements = merge(*(self.expression(item, env) for item in node.iter.elts))
             self._bind(node.target, elements, env)
             self.body(node.body + node.orelse, env)
+        elif isinstance(node, ast.Assert):
+            self.expression(node.test, env)
+            self._claim(node.test, env)
         elif isinstance(node, (ast.Return, ast.Expr)):
             if node.value is not None:
                 values = self.expression(node.value, env)
@@ -209,6 +212,20 @@ class Walk:
                     self._returned.append(values)
         else:
             self._generic(node, env)
+
+    def _claim(self, node: ast.expr, env: Env) -> None:
+        """An assertion about a member of a product object, when it compares with a plain value."""
+        subject, words = claim(node)
+        if subject is None:
+            return
+        called = isinstance(subject, ast.Call)
+        member = subject.func if isinstance(subject, ast.Call) else subject
+        if isinstance(member, ast.Attribute):
+            for value in self._callees(member.value, env):
+                if isinstance(value, (Instance, Class)):
+                    cls = value.cls if isinstance(value, Instance) else value
+                    name = f"{member.attr}()" if called else member.attr
+                    self.record(Use("claim", name, cls, context=words))
 
     def _generic(self, node: ast.AST, env: Env) -> None:
         for child in ast.iter_child_nodes(node):
@@ -284,11 +301,11 @@ class Walk:
             values = self.inference.annotation(node.annotation, self._module.name)
         goals = node.targets if isinstance(node, ast.Assign) else [node.target]
         for goal in goals:
-            if isinstance(goal, (ast.Tuple, ast.List)) and isinstance(node.value, (ast.Tuple, ast.List)):
-                if len(goal.elts) == len(node.value.elts):
-                    for single, part in zip(goal.elts, node.value.elts, strict=True):
-                        self._bind(single, self.expression(part, env), env)
-                    continue
+            parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else []
+            if isinstance(goal, (ast.Tuple, ast.List)) and len(goal.elts) == len(parts):
+                for single, part in zip(goal.elts, parts, strict=True):
+                    self._bind(single, self.expression(part, env), env)
+                continue
             if isinstance(goal, (ast.Tuple, ast.List)):
                 self._unpacked(node.value, len(goal.elts), env)
                 values = ()
@@ -462,6 +479,7 @@ class Walk:
             if pair.arg:
                 named[pair.arg] = values
         if handled is not None:
+            self._record_call(node, tuple(c for c in callees if isinstance(c, (External, Foreign))), ())
             return handled
         self._record_call(node, callees, tuple(named))
         results: list[Values] = []
@@ -472,6 +490,8 @@ class Walk:
     def _record_call(self, node: ast.Call, callees: Values, keywords: tuple[str, ...]) -> None:
         starred = any(isinstance(item, ast.Starred) for item in node.args)
         positional = sum(not isinstance(item, ast.Starred) for item in node.args)
+        if not callees and not keywords and isinstance(node.func, ast.Name):
+            self.record(Use("outside", node.func.id))
         if not callees and isinstance(node.func, ast.Attribute):
             self.record(Use("loose-call", node.func.attr, None, positional, keywords, starred))
         for callee in callees:
@@ -479,6 +499,8 @@ class Walk:
             owner: Value = callee
             if isinstance(callee, Method):
                 owner, receiver = callee.function, callee.cls
+            if isinstance(owner, (External, Foreign)):
+                self.record(Use("outside", owner.name))
             if isinstance(owner, (Function, Class)) and not self.tree.is_test(owner.path):
                 name = dotted(node.func)
                 self.record(Use("call", name, owner, positional, keywords, starred, receiver=receiver))

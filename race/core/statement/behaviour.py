@@ -1,0 +1,117 @@
+"""What one fail-to-pass test is about: the product's parts it uses, the situation, what it expects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from race.core.interface.extract import Interface
+from race.core.interface.syntax import Class, Function
+from race.core.interface.uses import Use
+from race.core.records import Closed
+
+_CLOSING = {"close", "aclose", "stop", "shutdown", "disconnect", "terminate", "join", "__aexit__"}
+_THREADS = re.compile(
+    r"(^|\.)(Thread|ThreadPoolExecutor|run_in_executor|to_thread|Barrier|start_new_thread)$"
+)
+_TASKS = re.compile(
+    r"(^|\.)(gather|create_task|ensure_future|start_soon|TaskGroup|create_task_group|as_completed|"
+    r"open_nursery)$"
+)
+_LOOPS = re.compile(r"(^|\.)(new_event_loop|set_event_loop|run_until_complete|Runner)$")
+_CONTEXT = re.compile(r"(^|\.)(ContextVar|copy_context)$")
+_PROCESSES = re.compile(r"(^|\.)(Process|fork|Popen|create_subprocess_exec|kill|raise_signal)$")
+_COLLECT = re.compile(r"(^|\.)(gc\.collect|weakref\.ref|ref)$")
+_CANCEL = re.compile(r"(^|\.)(cancel|move_on_after|CancelScope|cancel_scope|uncancel)$")
+
+
+class Behaviour(Closed):
+    """One test function without its name: safe to tell from.
+
+    `subjects` are public names of the product that it calls, the likeliest first, and `changed`
+    those of them that are defined where the fix changes something. `situation` are tags. `raises`
+    are exceptions that it expects, `claims` what must hold of the product afterwards, in words.
+    """
+
+    subjects: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    situation: tuple[str, ...] = ()
+    raises: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+
+
+def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
+    """The behaviour that a test exercises."""
+    uses = interface.own_uses(test_id)
+    subjects, changed = _subjects(interface, uses)
+    return Behaviour(
+        subjects=tuple(subjects),
+        changed=tuple(changed),
+        situation=tuple(_situation(interface, uses)),
+        raises=tuple(_raises(interface, uses)),
+        claims=tuple(_claims(interface, uses)),
+    )
+
+
+def _subjects(interface: Interface, uses: Sequence[Use]) -> tuple[list[str], list[str]]:
+    found: dict[str, tuple[bool, bool]] = {}
+    for use in uses:
+        owner = use.owner
+        if use.kind != "call" or not isinstance(owner, (Class, Function)):
+            continue
+        if interface.after.is_test(owner.path):
+            continue
+        name = interface.public(owner, use.receiver)
+        if owner.name.startswith("__"):
+            name = name.rpartition(".")[0]
+        private = any(part.startswith("_") for part in name.split("."))
+        found.setdefault(name, (private, owner.path in interface.changes.paths))
+    names = list(found)
+    names.sort(key=lambda name: (found[name][0], not found[name][1]))
+    return names, [name for name in names if found[name][1]]
+
+
+def _situation(interface: Interface, uses: Sequence[Use]) -> list[str]:
+    tags: set[str] = set()
+    for use in uses:
+        name = use.name
+        if use.kind == "call" and isinstance(use.owner, (Class, Function)):
+            name = interface.public(use.owner, use.receiver)
+        if use.kind not in ("outside", "call", "loose-call", "member", "loose"):
+            continue
+        for pattern, tag in (
+            (_THREADS, "threads"), (_TASKS, "tasks"), (_LOOPS, "loops"), (_CONTEXT, "context"),
+            (_PROCESSES, "processes"), (_COLLECT, "collected"), (_CANCEL, "cancelled"),
+        ):  # fmt: skip
+            if pattern.search(name):
+                tags.add(tag)
+        last = name.rpartition(".")[2]
+        if last in _CLOSING and use.kind in ("call", "loose-call", "outside") and last != "join":
+            tags.add("closing")
+    return sorted(tags)
+
+
+def _raises(interface: Interface, uses: Sequence[Use]) -> Iterable[str]:
+    names: dict[str, None] = {}
+    for use in uses:
+        if use.kind == "raises":
+            is_class = isinstance(use.owner, Class) and not interface.after.is_test(use.owner.path)
+            names[interface.public(use.owner) if is_class else use.name] = None  # type: ignore[arg-type]
+    return names
+
+
+def _claims(interface: Interface, uses: Sequence[Use]) -> Iterable[str]:
+    words: dict[str, None] = {}
+    for use in uses:
+        if use.kind == "claim" and isinstance(use.owner, Class):
+            holder = next(
+                (
+                    cls
+                    for cls in interface.after.lineage(use.owner)
+                    if not interface.after.is_test(cls.path)
+                ),
+                None,
+            )
+            if holder is not None and not use.name.startswith("_"):
+                words[f"`{interface.public(holder)}.{use.name}` {use.context}"] = None
+    return words

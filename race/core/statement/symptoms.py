@@ -1,0 +1,95 @@
+"""An observed failure in words: what somebody who hits the bug would see."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from race.core.failure_text import ObservedFailure
+
+Symptom = Literal["hang", "crash", "absent", "silent", "wrong-value", "error"]
+
+_LIMIT_TYPES = {
+    "TimeoutError",
+    "CancelledError",
+    "Timeout",
+    "TimeLimit",
+    "BrokenBarrierError",
+    "TooSlowError",
+}
+_NOT_RAISED = re.compile(r"DID NOT (RAISE|WARN)\W*(?:any of |<class ')?\(?(?:<class ')?([\w.]+)?")
+_EQUAL = re.compile(r"^assert ([-+]?\w[\w.]*|'[^'\n]{0,40}'|\[[^\]\n]{0,40}\]|None|True|False) == "
+                    r"([-+]?\w[\w.]*|'[^'\n]{0,40}'|\[[^\]\n]{0,40}\]|None|True|False)$")  # fmt: skip
+_LITERAL = re.compile(r"^([-+]?\d[\d.]*|'[^']*'|\[.*\]|None|True|False|N)$")
+_ABSENT = re.compile(
+    r"(has no attribute|cannot import name|No module named|unexpected keyword argument|"
+    r"positional arguments? but|is not defined|does not have the attribute|multiple values for argument)"
+)
+
+
+def symptom_of(failure: ObservedFailure) -> Symptom:
+    """The kind of a failure."""
+    last = failure.error_type.rpartition(".")[2]
+    if failure.outcome == "hang":
+        return "hang"
+    if failure.outcome == "crashed":
+        return "crash"
+    if _ABSENT.search(failure.message) and last in (
+        "AttributeError", "ImportError", "ModuleNotFoundError", "TypeError", "NameError",
+    ):  # fmt: skip
+        return "absent"
+    if _NOT_RAISED.search(failure.message):
+        return "silent"
+    if last in _LIMIT_TYPES or re.search(r"\btimed? ?out\b", failure.message, re.IGNORECASE):
+        return "hang"
+    if last in ("AssertionError", ""):
+        return "wrong-value"
+    return "error"
+
+
+def awaited_exception(failure: ObservedFailure) -> str:
+    """The exception or warning that should have come and did not, by its last name."""
+    found = _NOT_RAISED.search(failure.message)
+    return (found[2] or "").rpartition(".")[2] if found else ""
+
+
+def values_of(failure: ObservedFailure) -> tuple[str, str] | None:
+    """(found, wanted) when the failure compares two plain values."""
+    first = failure.message.split("\n")[0].strip().removeprefix("AssertionError: ")
+    match = _EQUAL.match(first)
+    if match is None or not all(_LITERAL.match(side) for side in match.groups()):
+        return None
+    return match[1], match[2]
+
+
+def said(failure: ObservedFailure) -> str:
+    """`Type: message` on one line, short enough to quote; only the type when it is long or varies."""
+    last = failure.error_type.rpartition(".")[2]
+    first = failure.message.split("\n")[0].strip()
+    if last and first.startswith(f"{last}: "):
+        first = first[len(last) + 2 :]
+    quotable = bool(first) and len(first) <= 160 and "`" not in first and not failure.varies
+    return f"{last}: {first}" if quotable else last
+
+
+def in_words(failure: ObservedFailure, *, quote: bool) -> str:
+    """The symptom as the end of a sentence. `quote` allows the observed message."""
+    symptom = symptom_of(failure)
+    if symptom == "hang":
+        return "it never finishes: the caller is left waiting forever"
+    if symptom == "crash":
+        return "the interpreter ends abruptly instead of finishing"
+    if symptom == "absent":
+        return "it cannot be used as described under Interface, because that part is not there yet"
+    if symptom == "silent":
+        name = awaited_exception(failure)
+        what = f"`{name}`" if name else "the expected error"
+        return f"no {what} is seen: the wrong use or the failure passes in silence"
+    values = values_of(failure)
+    if symptom == "wrong-value" and values is not None:
+        return f"the outcome is wrong: `{values[0]}` was found where `{values[1]}` is right"
+    if symptom == "wrong-value":
+        return "the outcome is wrong: afterwards the state is not the one that is expected"
+    text = said(failure) if quote else failure.error_type.rpartition(".")[2]
+    after = " while cleaning up" if failure.phase == "teardown" else ""
+    return f"it fails{after} with `{text}`"

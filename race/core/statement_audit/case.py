@@ -1,0 +1,206 @@
+"""What the auditor compares a statement with: everything it must not give away, and all it must say."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from race.core.failure_text import ObservedFailure
+from race.core.interface.applying import FileChange, parse_diff
+from race.core.interface.extract import Interface
+from race.core.interface.items import InterfaceItem
+from race.core.interface.syntax import Module
+from race.core.interface.tree import SourceTree
+from race.core.records import Finding
+from race.core.statement.behaviour import Behaviour
+
+IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+TOKEN = re.compile(r"\w+|[^\w\s]")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the statement with its number."""
+
+    number: int
+    text: str
+
+
+@dataclass
+class Case:
+    """One statement and what it is audited against.
+
+    `sources` are all files of the base tree as text, for telling common lines from telling ones.
+    `behaviours` and `failures` are keyed by fail-to-pass id; `hidden_ids` are all listed ids.
+    """
+
+    statement: str
+    fix_patch: bytes
+    test_patch: bytes
+    interface: Sequence[InterfaceItem]
+    behaviours: Mapping[str, Behaviour]
+    failures: Mapping[str, ObservedFailure]
+    hidden_ids: Sequence[str]
+    trees: Interface
+    title: str = ""
+    numbers: Sequence[int] = ()
+    commits: Sequence[str] = ()
+    repo: str = ""
+
+    def reading(self, statement: str) -> Case:
+        """The same case with another text in place of the statement; what it knows is kept."""
+        other = copy.copy(self)
+        other.statement = statement
+        other.__dict__.pop("lines", None)
+        return other
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The statement's lines."""
+        return [Line(at, text) for at, text in enumerate(self.statement.splitlines(), 1)]
+
+    def found(self, rule: str, line: Line | None, what: str, excerpt: str = "") -> Finding:
+        """A finding with its place and excerpt."""
+        shown = " ".join(excerpt.split())
+        shown = shown if len(shown) <= 80 else shown[:77] + "..."
+        message = f"{what}: “{shown}”" if shown else what
+        return Finding(rule=rule, message=message, place=f"line {line.number}" if line else "")
+
+    @cached_property
+    def fix(self) -> list[FileChange]:
+        """The fix, file by file."""
+        return parse_diff(self.fix_patch)
+
+    @cached_property
+    def tests(self) -> list[FileChange]:
+        """The test patch, file by file."""
+        return parse_diff(self.test_patch)
+
+    @cached_property
+    def base_lines(self) -> frozenset[str]:
+        """Every line of the base's product code, squeezed."""
+        return frozenset(
+            squeezed(line)
+            for path, data in self.trees.before.files.items()
+            if not self.trees.before.is_test(path)
+            for line in data.decode(errors="replace").splitlines()
+        )
+
+    @cached_property
+    def allowed(self) -> frozenset[str]:
+        """Identifiers that the interface gives, and those of what the tests openly use."""
+        names: set[str] = set()
+        for item in self.interface:
+            names.update(IDENTIFIER.findall(f"{item.name} {item.detail}"))
+        for behaviour in self.behaviours.values():
+            for text in (*behaviour.subjects, *behaviour.raises, *behaviour.claims):
+                names.update(IDENTIFIER.findall(text))
+        return frozenset(names)
+
+    @cached_property
+    def allowed_text(self) -> str:
+        """Texts of the interface, squeezed: a statement may quote them."""
+        return "\n".join(squeezed(f"{item.name} {item.detail}") for item in self.interface)
+
+    @cached_property
+    def fix_identifiers(self) -> frozenset[str]:
+        """Identifiers that the fix brings and no file of the base has, without the interface."""
+        fresh: set[str] = set()
+        for path in self.trees.changes.paths:
+            module = self.trees.after.at(path)
+            if module is not None:
+                fresh |= identifiers(module)
+        for change in self.fix:
+            if not change.path.endswith(".py"):
+                for line in change.lines(b"+"):
+                    fresh.update(IDENTIFIER.findall(line))
+        return frozenset(fresh - self.base_identifiers - self.allowed)
+
+    @cached_property
+    def base_identifiers(self) -> frozenset[str]:
+        """Identifiers of the base: product files as they are, whatever their language."""
+        known: set[str] = set()
+        for path, data in self.trees.before.files.items():
+            if not self.trees.before.is_test(path):
+                known.update(IDENTIFIER.findall(data.decode(errors="replace")))
+        return frozenset(known)
+
+    @cached_property
+    def private_touched(self) -> frozenset[str]:
+        """Private functions and classes that the fix changes inside and that tests do not use."""
+        names: set[str] = set()
+        for path in self.trees.changes.paths:
+            now, then = definitions(self.trees.after, path), definitions(self.trees.before, path)
+            names |= {name for name, text in now.items() if then.get(name) not in (None, text)}
+        private = {name for name in names if name.startswith("_") and not name.startswith("__")}
+        return frozenset(private - self.allowed)
+
+    @cached_property
+    def hidden_names(self) -> frozenset[str]:
+        """Names of hidden test functions and classes, and of what the test patch defines for them."""
+        names: set[str] = set()
+        for test_id in self.hidden_ids:
+            for part in test_id.split("[")[0].split("::")[1:]:
+                names.add(part)
+        for change in self.tests:
+            for line in change.lines(b"+"):
+                match = re.match(r"\s*(?:async\s+)?(?:def|class)\s+(\w+)", line)
+                if match and len(match[1]) >= 6 and match[1] not in self.base_identifiers:
+                    names.add(match[1])
+        return frozenset(names - self.allowed)
+
+    @cached_property
+    def hidden_files(self) -> frozenset[str]:
+        """Paths and base names of hidden test files."""
+        paths = {test_id.split("::")[0] for test_id in self.hidden_ids}
+        paths |= {change.path for change in self.tests}
+        return frozenset(paths | {path.rpartition("/")[2] for path in paths})
+
+
+def squeezed(line: str) -> str:
+    """A line without any white space: how code is compared."""
+    return "".join(line.split())
+
+
+def tokens(text: str) -> list[str]:
+    """Words and signs."""
+    return TOKEN.findall(text)
+
+
+def identifiers(module: Module) -> set[str]:
+    """Every identifier of a module."""
+    names: set[str] = set()
+    for node in ast.walk(module.tree):
+        for attribute in ("id", "attr", "arg", "name", "asname"):
+            value = getattr(node, attribute, None)
+            if isinstance(value, str):
+                names.update(value.split("."))
+    return names
+
+
+def definitions(tree: SourceTree, path: str) -> dict[str, str]:
+    """Functions and classes of a file by name, with their code as one text."""
+    module = tree.at(path)
+    if module is None:
+        return {}
+    return {
+        node.name: ast.dump(node)
+        for node in ast.walk(module.tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    }
+
+
+def added_lines(changes: Iterable[FileChange]) -> Iterator[str]:
+    """All added lines."""
+    for change in changes:
+        yield from change.lines(b"+")
+
+
+def removed_lines(changes: Iterable[FileChange]) -> Iterator[str]:
+    """All removed lines."""
+    for change in changes:
+        yield from change.lines(b"-")
