@@ -95,6 +95,7 @@ class TierSection(Closed):
     attempts: int = 3
     max_steps: int = 100
     command_seconds: float = 600
+    run_seconds: float = 7200
     short_steps: float = 15
     medium_steps: float = 40
 

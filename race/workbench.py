@@ -7,13 +7,13 @@ takes tenths of a second to import, which `race --help` must not pay for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from race.ports import Engine, History, Model, Resolver, RootFileSystems
+from race.ports import Agent, Engine, History, Model, Resolver, RootFileSystems
 from race.settings import Workspace
 
 
@@ -61,6 +61,12 @@ class Workbench:
 
         token = os.environ.get("GITHUB_TOKEN", "")
         return GithubHistory(repo, ScratchRepository(), api_url=api_url, token=token)
+
+    def agent(self, model: str, script: Sequence[str] | None = None) -> Agent:
+        """mini-swe-agent with a model by its litellm name, or with the commands of a script."""
+        from race.adapters.mini_agent import MiniAgent
+
+        return MiniAgent(model, script)
 
     def model(self, name: str) -> Model:
         """A model by its litellm name."""

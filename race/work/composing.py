@@ -112,9 +112,10 @@ def _patch(store: Store, member: Mined, which: str) -> bytes:
 
 
 def _head(section: CompositeSection, members: list[Mined]) -> Mined:
-    """Dates, base and licence are the oldest member's: its environment, and its era.
+    """Base and licence are the oldest member's, the dates the newest's.
 
-    A composite counts as merged when the first part of its solution became public.
+    The complete solution became public with the newest member; that is the composite's era, and
+    what its environment is dated by.
     """
     oldest, newest = members[0], members[-1]
     return Mined(
@@ -123,8 +124,8 @@ def _head(section: CompositeSection, members: list[Mined]) -> Mined:
         repo=oldest.repo,
         pr=newest.pr,
         title="; ".join(member.title for member in members),
-        merged_at=oldest.merged_at,
-        authored_at=oldest.authored_at,
+        merged_at=newest.merged_at,
+        authored_at=newest.authored_at,
         base_commit=oldest.base_commit,
         merge_commit=newest.merge_commit,
         merge_style=newest.merge_style,
