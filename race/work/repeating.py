@@ -2,48 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from race.core.failure_text import ObservedFailure, normalise
+from race.core.failure_text import ObservedFailure
 from race.core.matrix import Cell
-from race.core.outcomes import Plan
 from race.core.reliability import PLAIN, Reliability, Side, Trial, plain_trials, trial
 from race.core.repeats import ROUNDS, BadRun, Perturbed, Series, pooled_out
-from race.errors import Accident
-from race.ports import Container, Engine
-from race.settings import ReliabilitySection
-from race.work.cells import Subject, open_cell
-from race.work.observing import observe_many
-
-BATCHES = (4, 10, 15)
-"""Runs per launcher: a new one gets a fresh interpreter, hash seed and memory layout to fork from."""
-QUOTA = 0.25
-LOST_PROCESS = ("hang", "crashed")
-
-
-class _Enough(Exception):
-    """No further repeat is needed."""
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is to be repeated, and how. `slow_ids` hung in every run without the fix."""
-
-    engine: Engine
-    subject: Subject
-    instance_id: str
-    settings: ReliabilitySection
-    variants: tuple[str, ...]
-    slow_ids: frozenset[str]
-    slow_seconds: float
-    say: Callable[[str], None] = lambda _: None
+from race.work.cells import open_cell
+from race.work.trials import QUOTA, Enough, TrialResult, Work, batches, run_trials
 
 
 @dataclass
@@ -182,93 +154,30 @@ def _open(
     work: Work, side: Side, stop: threading.Event, seen: _Seen, cpus: float | None = None
 ) -> Iterator[Callable[[Sequence[Trial]], None]]:
     """A container of one side, as a function that runs trials in it until there is enough."""
-    cell: Cell = "new-with" if side == "with" else "new-without"
+    plain = seen.plain
 
+    def take(result: TrialResult) -> None:
+        is_plain = result.trial.variant == PLAIN
+        series = plain if is_plain else seen.perturbed[result.trial.variant]
+        series.add(result.trial, result.outcomes)
+        if is_plain and side == "without":
+            for test_id, failure in result.failures.items():
+                seen.failures.setdefault(test_id, []).append(failure)
+        if stop.is_set() or (is_plain and plain.verdict == "reject"):
+            raise Enough
+
+    cell: Cell = "new-with" if side == "with" else "new-without"
     with open_cell(work.engine, work.subject, cell, cpus=cpus) as container:
 
         def run(trials: Sequence[Trial]) -> None:
             for batch in batches(trials):
-                if stop.is_set() or (seen.plain.enough and batch[0].variant == PLAIN):
+                if stop.is_set() or (plain.enough and batch[0].variant == PLAIN):
                     return
-                if not _batch(container, work, seen, batch, stop):
+                if not run_trials(container, work, plain.ids, batch, take):
                     return
-                work.say(f"repeats {side} the fix: {seen.plain.whole.runs} of {seen.plain.planned}")
+                work.say(f"repeats {side} the fix: {plain.whole.runs} of {plain.planned}")
 
         yield run
-
-
-def batches(trials: Sequence[Trial]) -> Iterator[Sequence[Trial]]:
-    """The trials a few at a time; small batches first, since most unreliable tasks show early."""
-    start, sizes = 0, [*BATCHES]
-    while start < len(trials):
-        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
-        yield trials[start : start + size]
-        start += size
-
-
-def _batch(
-    container: Container, work: Work, seen: _Seen, trials: Sequence[Trial], stop: threading.Event
-) -> bool:
-    """Run a batch; False when there was enough before its end, which ends the use of the container."""
-    outcomes: dict[int, dict[str, str]] = {}
-    taken: set[int] = set()
-
-    def on_event(number: int, event: dict[str, object]) -> None:
-        kind, one = event.get("event"), trials[number]
-        if kind == "outcome":
-            test_id = str(event["id"])
-            outcomes.setdefault(number, {})[test_id] = str(event["outcome"])
-            if one.variant == PLAIN and one.side == "without" and event["outcome"] != "passed":
-                seen.failures.setdefault(test_id, []).append(failure_of(event))
-        elif kind == "ended":
-            taken.add(number)
-            series = seen.plain if one.variant == PLAIN else seen.perturbed[one.variant]
-            series.add(one, outcomes.pop(number, {}))
-            if stop.is_set() or (series is seen.plain and series.verdict == "reject"):
-                raise _Enough
-
-    try:
-        observe_many(container, [plan_for(work, one, seen.plain.ids) for one in trials], on_event)
-    except _Enough:
-        return False
-    if len(taken) != len(trials):
-        raise Accident(f"{len(trials) - len(taken)} of {len(trials)} repeats did not report their end")
-    return True
-
-
-def plan_for(work: Work, one: Trial, ids: Sequence[str]) -> Plan:
-    """One repeat as the launcher is asked for it."""
-    subject = work.subject
-    environment, seconds = dict(subject.environment), subject.test_seconds
-    if one.variant == "hash-seed":
-        environment["PYTHONHASHSEED"] = str(one.seed)
-    if one.side == "without" and any(test_id in work.slow_ids for test_id in ids):
-        slower = 1 / QUOTA if one.variant == "cpu-quota" else 1.0
-        seconds = min(seconds, work.slow_seconds * slower)
-    tools = () if one.variant == PLAIN else ("perturb",)
-    if tools:
-        environment["RACE_PERTURB"] = json.dumps({"variant": one.variant, "seed": one.seed})
-    return Plan(
-        ids=tuple(ids),
-        arguments=subject.arguments,
-        environment=environment,
-        tools=tools,
-        test_seconds=seconds,
-        run_seconds=subject.run_seconds,
-        output_bytes=4096,
-    )
-
-
-def failure_of(event: Mapping[str, object]) -> ObservedFailure:
-    """The launcher's word about a failing test, in the form that is recorded."""
-    outcome = str(event["outcome"])
-    lost = outcome in LOST_PROCESS
-    return ObservedFailure(
-        outcome=outcome,
-        phase=str(event.get("phase", "")),
-        error_type="" if lost else str(event.get("error", "")),
-        message="" if lost else normalise(str(event.get("message", ""))),
-    )
 
 
 def _compare(work: Work, without: _Seen, gold: _Seen) -> list[Perturbed]:
@@ -289,5 +198,28 @@ def _bounds(work: Work, without: _Seen, gold: _Seen, perturbed: Sequence[Perturb
         gold_bound=round(gold.plain.whole.bound, 6),
         perturbed={one.variant: settings.perturbed for one in perturbed},
         gold_fails_under=tuple(one.variant for one in perturbed if not one.counts),
-        not_repeated=_not_repeated(work, gold.plain.ids),
+        not_repeated=tuple(sorted((*_not_repeated(work, gold.plain.ids), *work.left_out))),
     )
+
+
+def unsteady(work: Work, ids: Sequence[str], times: int = 5) -> tuple[str, ...]:
+    """Which of these supposed regressions do not hold when they are run alone a few times more.
+
+    A regression passes without the fix and fails with it every time; an id that does both on one
+    side, or fails without the fix, is flaky.
+    """
+    found: set[str] = set()
+    sides: tuple[Side, ...] = ("without", "with")
+    for side in sides:
+        seen: dict[str, set[str]] = {test_id: set() for test_id in ids}
+
+        def take(result: TrialResult, seen: dict[str, set[str]] = seen) -> None:
+            for test_id in ids:
+                passed = result.outcomes.get(test_id) == "passed"
+                seen[test_id].add("passed" if passed else "failed")
+
+        cell: Cell = "new-with" if side == "with" else "new-without"
+        with open_cell(work.engine, work.subject, cell) as container:
+            run_trials(container, work, ids, list(plain_trials(0, work.instance_id, side, times)), take)
+        found |= {i for i in ids if len(seen[i]) > 1 or (side == "without" and "failed" in seen[i])}
+    return tuple(sorted(found))

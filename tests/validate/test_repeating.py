@@ -4,7 +4,8 @@ import pytest
 
 from race.core.reliability import variants_for
 from race.settings import ReliabilitySection
-from race.work.repeating import Work, repeat
+from race.work.repeating import repeat
+from race.work.trials import Work
 
 pytestmark = [pytest.mark.engine, pytest.mark.network]
 

@@ -1,0 +1,219 @@
+"""Validates one task: environment, matrix, lists, repeats, and the record that they make."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from race.core.classify import Dropped, Sorted, classify, nothing_left
+from race.core.environment.model import Environment
+from race.core.failure_text import ObservedFailure, normalise
+from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
+from race.core.outcomes import Observation
+from race.core.records import FileRef, Finding, Mined
+from race.core.reliability import variants_for
+from race.core.test_ids import in_file
+from race.core.validated import Validated, observed, remembered, without, wobbling
+from race.ports import Image, Limits
+from race.settings import ValidateSection
+from race.work.cells import Subject
+from race.work.evidence import keep_excerpts, keep_matrix, slowest
+from race.work.matrix_runs import MatrixRuns, run_matrix
+from race.work.repeating import Repeated, repeat, unsteady
+from race.work.stage import Desk
+from race.work.trials import Work, observed_failure
+
+UNCOLLECTABLE = 10
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the matrix needs and the record names."""
+
+    mined: Mined
+    source: FileRef
+    environment: Environment
+    image: Image
+    fix_patch: bytes
+    test_patch: bytes
+    lock: bytes
+
+
+def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) -> Validated:
+    """Run all that validation runs. `previous` is a record of the same inputs, or None."""
+    started = time.monotonic()
+    settings = desk.store.settings.validate_
+    subject = subject_of(prepared, settings)
+    ran = _matrix(desk, prepared, subject, settings, previous)
+    found = classify(ran.outcomes())
+    if previous is not None:
+        found = remembered(found, previous.dropped)
+    work = _work(desk, prepared, subject, ran, found.fail_to_pass)
+    found = _confirmed(work, found)
+    repeated = None
+    if found.accepted:
+        found, repeated = _bounded(work, found)
+        desk.note(repeats=repeated.ledger())
+    keep_matrix(desk.task, ran)
+    listed = [*found.fail_to_pass, *found.regressions, *(drop.id for drop in found.dropped)]
+    keep_excerpts(desk.task, ran, listed)
+    desk.note(
+        seconds=round(time.monotonic() - started, 1),
+        pytest_seconds=round(sum(seen.seconds for row in ran.cells.values() for seen in row), 2),
+        image=prepared.image.id,
+        image_size=prepared.image.size,
+    )
+    failures = failures_of(ran, repeated)
+    return Validated(
+        instance_id=desk.task.id,
+        accepted=found.accepted,
+        findings=(*found.findings, *uncollectable(ran)),
+        runs=settings.runs,
+        source=prepared.source,
+        environment=prepared.environment,
+        suite=ran.suite,
+        fail_to_pass=found.fail_to_pass,
+        pass_to_pass=found.pass_to_pass,
+        dropped=(*found.dropped, *_deselected(prepared.environment)),
+        regressions=found.regressions,
+        failures=observed(found.fail_to_pass, failures, previous.failures if previous else {}),
+        reliability=repeated.bounds if repeated is not None and found.accepted else None,
+    )
+
+
+def subject_of(prepared: Prepared, settings: ValidateSection) -> Subject:
+    """How this task's tests are run."""
+    arguments = [word for pattern in prepared.environment.deselect for word in ("--deselect", pattern)]
+    return Subject(
+        image=prepared.image.id,
+        fix_patch=prepared.fix_patch,
+        test_patch=prepared.test_patch,
+        limits=Limits(memory_mb=settings.memory_mb, cpus=settings.cpus, pids=settings.pids),
+        environment=prepared.environment.environment,
+        arguments=tuple(arguments),
+        test_seconds=settings.test_seconds,
+        run_seconds=settings.run_seconds,
+        output_bytes=min(settings.output_mb, 16) * 2**20 // 64,
+    )
+
+
+def _matrix(
+    desk: Desk,
+    prepared: Prepared,
+    subject: Subject,
+    settings: ValidateSection,
+    previous: Validated | None,
+) -> MatrixRuns:
+    started = time.monotonic()
+    touched = touched_suite(prepared.test_patch)
+    settled = previous.suite if previous is not None else None
+    if not touched.paths:
+        settled = Suite(width="whole", paths=(), why="the change touches no test module by itself")
+    ran = run_matrix(
+        desk.bench.engine,
+        subject,
+        touched,
+        whole_suite(touched),
+        touched_files(prepared.test_patch),
+        runs=settings.runs,
+        suite_seconds=settings.suite_seconds,
+        say=desk.say,
+        settled=settled,
+    )
+    desk.note(matrix_seconds=round(time.monotonic() - started, 2))
+    return ran
+
+
+def _work(desk: Desk, prepared: Prepared, subject: Subject, ran: MatrixRuns, ids: Sequence[str]) -> Work:
+    settings = desk.store.settings.validate_.reliability
+    some = spread(ids, settings.most_ids)
+    slow = [
+        test_id
+        for test_id in some
+        if all(seen.outcome(test_id) == "hang" for seen in ran.cells["new-without"])
+    ]
+    with_fix = max((slowest(ran.cells["new-with"], test_id) or 0.0 for test_id in some), default=0.0)
+    variants = variants_for(len(some), uvloop=b"uvloop==" in prepared.lock)
+    return Work(
+        engine=desk.bench.engine,
+        subject=subject,
+        instance_id=desk.task.id,
+        settings=settings,
+        variants=variants if settings.perturb else (),
+        slow_ids=frozenset(slow),
+        slow_seconds=max(settings.hang_seconds, 10 * with_fix),
+        left_out=tuple(test_id for test_id in ids if test_id not in some),
+        say=desk.say,
+    )
+
+
+def _confirmed(work: Work, found: Sorted) -> Sorted:
+    """Regressions that do not hold when looked at alone are flaky tests; those that hold reject."""
+    if not found.regressions or len(found.regressions) > 50:
+        return found
+    work.say(f"looking again at {len(found.regressions)} regressions")
+    return without(found, wobbling(dict.fromkeys(unsteady(work, found.regressions), "flaky")))
+
+
+def _bounded(work: Work, found: Sorted) -> tuple[Sorted, Repeated]:
+    """The lists after the repeats: without what wobbles, rejected when no bound could be had."""
+    repeated = repeat(work, [i for i in found.fail_to_pass if i not in work.left_out])
+    found = without(found, wobbling(repeated.out))
+    if found.accepted and repeated.bounds is None:
+        lost = nothing_left("unreliable", sorted(repeated.out))
+        found = replace(found, findings=(*found.findings, lost))
+    return found, repeated
+
+
+def failures_of(ran: MatrixRuns, repeated: Repeated | None) -> dict[str, list[ObservedFailure]]:
+    """How every test failed without the fix, in the matrix and in the plain repeats."""
+    found: dict[str, list[ObservedFailure]] = {}
+    for seen in ran.cells["new-without"]:
+        for test_id, test in seen.tests.items():
+            if test.outcome != "passed":
+                found.setdefault(test_id, []).append(observed_failure(test))
+    gold = {test_id for seen in ran.cells["new-with"] for test_id in seen.tests}
+    for seen in ran.cells["new-without"]:
+        for test_id in gold - set(seen.tests):
+            found.setdefault(test_id, []).append(_missing(seen, in_file(test_id)))
+    if repeated is not None:
+        for test_id, failures in repeated.failures.items():
+            found.setdefault(test_id, []).extend(failures)
+    return found
+
+
+def _missing(seen: Observation, path: str) -> ObservedFailure:
+    """Why a test was not there at all: its file, or the whole run, could not be imported."""
+    lost = seen.uncollectable.get(path)
+    message = lost.message if lost is not None else ""
+    head, colon, rest = message.partition(": ")
+    named = bool(colon) and head.replace(".", "").isidentifier()
+    return ObservedFailure(
+        outcome="missing",
+        phase="collect",
+        error_type=head if named else "",
+        message=normalise(rest if named else message),
+    )
+
+
+def uncollectable(ran: MatrixRuns) -> list[Finding]:
+    """Test files that cannot be collected though tests and fix are there: named, not blocking."""
+    lost = {
+        path: one.message
+        for seen in ran.cells["new-with"]
+        for path, one in sorted(seen.uncollectable.items())
+        if not one.skipped
+    }
+    found = [
+        Finding(rule="not-collected", severity="warning", place=path, message=normalise(message))
+        for path, message in list(lost.items())[:UNCOLLECTABLE]
+    ]
+    if len(lost) > UNCOLLECTABLE:
+        rest = f"{len(lost) - UNCOLLECTABLE} more test files cannot be collected"
+        found.append(Finding(rule="not-collected", severity="warning", message=rest))
+    return found
+
+
+def _deselected(environment: Environment) -> list[Dropped]:
+    return [Dropped(id=pattern, reason="deselected") for pattern in environment.deselect]
