@@ -10,17 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
+from race.core.patches import read_patch
 from race.core.records import Closed
 
 Cell = Literal["old-without", "old-with", "new-without", "new-with"]
 CELLS: tuple[Cell, ...] = ("old-without", "old-with", "new-without", "new-with")
 Change = Literal["added", "changed", "deleted"]
 
-_HEADER = re.compile(rb"^diff --git ")
 _TEST_NAME = re.compile(r"^(test.*|.*_tests?|tests?)\.py$")
 _TEST_FOLDERS = ("tests", "test", "testing")
-_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
-_LETTERS = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
 
 
 class Suite(Closed):
@@ -52,64 +50,12 @@ def schedule(runs: int) -> list[tuple[Cell, int]]:
 def touched_files(patch: bytes) -> dict[str, Change]:
     """What a git diff does to each path: added, changed or deleted. A rename is both its ends."""
     found: dict[str, Change] = {}
-    state: Change = "changed"
-    old = new = ""
-    inside = False
-    for line in [*patch.splitlines(), b"diff --git "]:
-        if _HEADER.match(line):
-            _settle(found, state, old, new)
-            old, new = _header_paths(line)
-            state, inside = "changed", False
-        elif inside:
-            continue
-        elif line.startswith(b"new file mode"):
-            state = "added"
-        elif line.startswith(b"deleted file mode"):
-            state = "deleted"
-        elif line.startswith((b"rename from ", b"rename to ")):
-            words = line.split(b" ", 2)
-            path = _unquote(words[2])
-            found[path] = "deleted" if words[1] == b"from" else "added"
-            old = new = ""
-        elif line.startswith(b"--- ") and line != b"--- /dev/null":
-            old = _unquote(line[4:].split(b"\t")[0])[2:]
-        elif line.startswith(b"+++ ") and line != b"+++ /dev/null":
-            new = _unquote(line[4:].split(b"\t")[0])[2:]
-        elif line.startswith(b"@@"):
-            inside = True
+    for change in read_patch(patch):
+        if change.old and change.old != change.new:
+            found[change.old] = "deleted"
+        if change.new:
+            found[change.new] = "changed" if change.old == change.new else "added"
     return found
-
-
-def _settle(found: dict[str, Change], state: Change, old: str, new: str) -> None:
-    path = old if state == "deleted" else new
-    if path and path not in found:
-        found[path] = state
-
-
-def _header_paths(line: bytes) -> tuple[str, str]:
-    """Both paths of `diff --git a/X b/X`, for a diff without ---/+++ lines (binary, empty)."""
-    rest = line[len(b"diff --git ") :]
-    if rest.startswith(b'"'):
-        path = _unquote(rest[: rest.index(b'" ') + 1])[2:] if b'" ' in rest else ""
-        return path, path
-    half = rest[2 : len(rest) // 2]
-    path = half.decode(errors="surrogateescape")
-    return path, path
-
-
-def _unquote(path: bytes) -> str:
-    """A path as git prints it: plain, or C-quoted when it holds unusual bytes."""
-    path = path.rstrip(b"\r\n")
-    if path.startswith(b'"') and path.endswith(b'"'):
-        path = _ESCAPE.sub(_unescape, path[1:-1])
-    return path.decode(errors="surrogateescape")
-
-
-def _unescape(match: re.Match[bytes]) -> bytes:
-    code = match.group(1)
-    if len(code) == 3:
-        return bytes([int(code, 8) & 255])
-    return _LETTERS.get(code, code)
 
 
 def modules_with_tests(paths: Iterable[str]) -> tuple[str, ...]:

@@ -9,18 +9,23 @@ from dataclasses import dataclass, replace
 from race.core.classify import Dropped, Sorted, classify, nothing_left
 from race.core.environment.model import Environment
 from race.core.failure_text import ObservedFailure, normalise
+from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
 from race.core.outcomes import Observation
 from race.core.records import FileRef, Finding, Mined
 from race.core.reliability import variants_for
 from race.core.test_ids import in_file
 from race.core.validated import Validated, observed, remembered, without, wobbling
+from race.errors import Malformed, Rejection
 from race.ports import Image, Limits
 from race.settings import ValidateSection
 from race.work.cells import Subject
+from race.work.environment_images import tree_of
+from race.work.environments import build_env
 from race.work.evidence import keep_excerpts, keep_matrix, slowest
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
+from race.work.source import ensure_source
 from race.work.stage import Desk
 from race.work.trials import Work, observed_failure
 
@@ -38,6 +43,41 @@ class Prepared:
     fix_patch: bytes
     test_patch: bytes
     lock: bytes
+
+
+def prepare(desk: Desk, mined: Mined, earlier: Validated | None) -> Prepared:
+    """Source archive, patches and environment image. Raises Rejection when there can be none."""
+    assert mined.fix_patch is not None
+    assert mined.test_patch is not None
+    bench, store, task = desk.bench, desk.store, desk.task
+    desk.say("reading the source")
+    source, tar = ensure_source(bench, store, task, mined, earlier)
+    fix_patch, test_patch = task.read_file(mined.fix_patch), task.read_file(mined.test_patch)
+    started = time.monotonic()
+    built = build_env(
+        bench,
+        store,
+        task,
+        tar,
+        repo=mined.repo,
+        merged_at=mined.merged_at,
+        tests=new_tests(tar, test_patch),
+        say=desk.say,
+    )
+    desk.note(environment_seconds=round(time.monotonic() - started, 1))
+    lock = task.read_file(built.environment.requirements_lock)
+    return Prepared(mined, source, built.environment, built.image, fix_patch, test_patch, lock)
+
+
+def new_tests(tar: bytes, test_patch: bytes) -> dict[str, bytes]:
+    """The files that the test patch adds or changes, as they are afterwards."""
+    kept = [path for path, change in touched_files(test_patch).items() if change != "deleted"]
+    try:
+        tree = apply_diff(tree_of(tar), test_patch)
+    except Malformed as error:
+        what = f"test.patch does not apply to the base tree: {error}"
+        raise Rejection("patch-does-not-apply", what) from error
+    return {path: tree[path] for path in kept if path in tree}
 
 
 def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) -> Validated:
