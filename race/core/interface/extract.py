@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 from race.core.interface.changes import Changes, says
 from race.core.interface.fixtures import Fixtures
@@ -49,7 +49,7 @@ class Interface:
         key = "::".join([path, *names])
         if key not in self._own:
             walk = Walk(self.after, self._inference, self._fixtures)
-            found, cls = self._function(path, names)
+            found, cls = self.function(test_id)
             if found is not None:
                 walk.test(found, cls)
             self._own[key] = list(walk.uses)
@@ -80,7 +80,9 @@ class Interface:
                 yield helper
                 yield from self._helpers(helper, seen)
 
-    def _function(self, path: str, names: Sequence[str]) -> tuple[Function | None, Class | None]:
+    def function(self, test_id: str) -> tuple[Function | None, Class | None]:
+        """The function of a test and the class it runs in."""
+        path, *names = test_id.split("[", 1)[0].split("::")
         module = self.after.at(path)
         if module is None or not names:
             return None, None
