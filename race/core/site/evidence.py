@@ -1,0 +1,140 @@
+"""Methodology, leak audit and changelog: what was checked, and what came of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from race.core.sealed import ProbeResult
+from race.core.site.standings import Results, era_section
+from race.core.site.view import ReleaseView, TaskView, steps
+from race.core.text_table import percent
+
+
+def methodology_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
+    """The pipeline in this release's numbers, its protocol, its release check, its eras."""
+    checked = [task.verified for task in view.tasks if task.verified is not None]
+    measured = [
+        task.validated.reliability
+        for task in view.tasks
+        if task.validated is not None and task.validated.reliability is not None
+    ]
+    return {
+        "steps": steps(view),
+        "settings": view.settings,
+        "composites": sum(1 for task in view.of("verified") if task.members),
+        "gradings": sum(len(check.gold) + len(check.empty) for check in checked),
+        "corrected": sum(1 for check in checked if check.accepted and check.corrections),
+        "excluded": sum(1 for check in checked if not check.accepted),
+        "exclusions": _exclusions(view),
+        "bounds": {
+            "tasks": len(measured),
+            "runs": min((found.plain for found in measured), default=0),
+            "empty": percent(max((found.empty_bound for found in measured), default=None)),
+            "gold": percent(max((found.gold_bound for found in measured), default=None)),
+        },
+        "study": era_section(results.study) if results is not None else None,
+    }
+
+
+@dataclass
+class ProbeRow:
+    """One probe over all images: how often it passed, was not checked, found something."""
+
+    name: str
+    title: str
+    image: str
+    passed: int = 0
+    failed: int = 0
+    unchecked: int = 0
+    findings: list[tuple[str, Any]] = field(default_factory=list)
+    hidden: int = 0
+
+
+def audit_page(view: ReleaseView) -> dict[str, Any]:
+    """Every probe that ran on a shipped or rejected image. Private tasks count; theirs are not shown."""
+    audited = [task for task in view.tasks if task.sealed is not None and task.sealed.probes]
+    rows: dict[tuple[str, str], ProbeRow] = {}
+    for task in audited:
+        assert task.sealed is not None
+        for image, probes in (("agent", task.sealed.probes), ("grading", task.sealed.test_probes)):
+            for probe in probes:
+                _count(rows.setdefault((image, probe.name), _row(image, probe)), task, probe)
+    return {
+        "audited": len(audited),
+        "private": sum(task.private for task in audited),
+        "clean": sum(_clean(task) for task in audited),
+        "rows": list(rows.values()),
+        "tasks": [
+            {
+                "task": task,
+                "clean": _clean(task),
+                "probes": len(task.sealed.probes) + len(task.sealed.test_probes) if task.sealed else 0,
+                "not_checked": task.sealed.not_checked if task.sealed else (),
+                "fragments": task.sealed.fragments if task.sealed else None,
+            }
+            for task in audited
+            if not task.private
+        ],
+    }
+
+
+def _row(image: str, probe: ProbeResult) -> ProbeRow:
+    return ProbeRow(probe.name, probe.title, image)
+
+
+def _count(row: ProbeRow, task: TaskView, probe: ProbeResult) -> None:
+    if not probe.checked:
+        row.unchecked += 1
+    elif probe.passed:
+        row.passed += 1
+    else:
+        row.failed += 1
+    if task.private:
+        row.hidden += len(probe.findings)
+    else:
+        row.findings += [(task.id, finding) for finding in probe.findings]
+
+
+def _clean(task: TaskView) -> bool:
+    sealed = task.sealed
+    return sealed is not None and all(
+        probe.passed and probe.checked for probe in (*sealed.probes, *sealed.test_probes)
+    )
+
+
+def _exclusions(view: ReleaseView) -> dict[str, Any]:
+    gone = [task for task in view.tasks if task.verified is not None and not task.verified.accepted]
+    return {
+        "public": [
+            (task, task.verified.exclusion or "; ".join(task.verified.reasons))
+            for task in gone
+            if task.verified is not None and not task.private
+        ],
+        "private": sum(task.private for task in gone),
+    }
+
+
+def changelog_page(view: ReleaseView) -> dict[str, Any]:
+    """What the release check changed: corrections, exclusions, and tasks dropped on the way."""
+    corrected = [
+        task
+        for task in view.tasks
+        if task.verified is not None and task.verified.accepted and task.verified.corrections
+    ]
+    dropped = Counter(
+        stage
+        for task in view.of("rejected")
+        for stage, state in task.stages.items()
+        if state == "rejected" and stage != "verify"
+    )
+    return {
+        "shipped": len(view.of("verified")),
+        "corrected": [(task, task.verified.corrections) for task in corrected
+                      if task.verified is not None and not task.private],
+        "corrected_private": sum(task.private for task in corrected),
+        "exclusions": _exclusions(view),
+        "dropped": sorted(dropped.items()),
+        "text": view.changelog,
+    }  # fmt: skip

@@ -1,0 +1,112 @@
+"""Reads a whole release for the site: every task's records, its standing, its runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from race.core.contamination import study_eras
+from race.core.leaderboard import make_leaderboard
+from race.core.records import Mined
+from race.core.runs import RunCounts, build_grid
+from race.core.sealed import Sealed
+from race.core.site.standings import Results
+from race.core.site.view import ReleaseView, TaskView
+from race.core.soma.competition import score_competition
+from race.core.specified import Specified
+from race.core.tiered import Tiered
+from race.core.validated import Validated
+from race.core.verified import Verified
+from race.errors import Malformed
+from race.store import STAGE_ORDER, Store
+from race.work.run_files import read_runs
+from race.work.standing import stands
+from race.workbench import Workbench
+
+REJECTED = "rejected.jsonl"
+
+
+def view_release(store: Store) -> ReleaseView:
+    """Everything that the pages are made from. Raises Malformed for a record that does not parse."""
+    release = store.settings.release
+    return ReleaseView(
+        name=release.name,
+        version=release.version,
+        sample=release.sample,
+        minimum_count=release.minimum_count,
+        settings=store.settings,
+        tasks=tuple(_task(store, instance_id) for instance_id in store.ids()),
+        turned_down=tuple(_turned_down(store)),
+        changelog=(store.read_text("CHANGELOG.md") or b"").decode(errors="replace"),
+    )
+
+
+def _task(store: Store, instance_id: str) -> TaskView:
+    task = store.task(instance_id)
+    mined = task.read(Mined)
+    if mined is None:
+        raise Malformed(task.path / "mine.json", "", "gone while the report was made")
+    standing = stands(store, instance_id)
+    specified = task.read(Specified)
+    statement = ""
+    if specified is not None and specified.statement is not None:
+        statement = task.read_file(specified.statement).decode(errors="replace")
+    return TaskView(
+        id=instance_id,
+        private=instance_id in store.settings.release.private,
+        state=standing["state"],
+        verdict=standing["verdict"],
+        stages=standing["stages"],
+        mined=mined,
+        validated=task.read(Validated),
+        specified=specified,
+        sealed=task.read(Sealed),
+        tiered=task.read(Tiered),
+        verified=task.read(Verified),
+        statement=statement,
+        facts={stage: task.noted(stage) for stage in STAGE_ORDER},
+    )
+
+
+def _turned_down(store: Store) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = []
+    for number, line in enumerate((store.read_text(REJECTED) or b"").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise Malformed(store.folder / REJECTED, f"line {number}", f"not JSON: {error}") from error
+        if not isinstance(row, dict):
+            raise Malformed(store.folder / REJECTED, f"line {number}", "not an object")
+        rows.append(row)
+    return rows
+
+
+def release_results(view: ReleaseView, runs: Path, bench: Workbench) -> Results | None:
+    """The runs of a release on every task that is not rejected; None without a file or a run of them."""
+    if not runs.is_file() or not runs.stat().st_size:
+        return None
+    settings = view.settings
+    rows = [task.row(settings.tier.attempts) for task in view.of("verified", "pending")]
+    table, counts = read_runs(runs, bench)
+    grid = build_grid(table, rows, by="entrant", counts=counts)
+    if not grid.attempts.any():
+        return None
+    by_model = build_grid(table, rows, by="model", counts=RunCounts())
+    by_agent = build_grid(table, rows, by="agent", counts=RunCounts())
+    study = study_eras(
+        grid,
+        by_model,
+        cut=settings.report.cut,
+        cutoffs=settings.report.cutoffs,
+        minimum_count=view.minimum_count,
+    )
+    competition = None
+    if settings.report.baseline in by_agent.entrants:
+        competition = score_competition(
+            by_agent, settings.report.baseline, burn_ratio=settings.report.burn_ratio
+        )
+    return Results(grid, counts, make_leaderboard(grid), study, competition)
