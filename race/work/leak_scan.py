@@ -11,7 +11,9 @@ import gzip
 import hashlib
 import io
 import json
+import queue
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +30,7 @@ from race.core.leaks.scanner import WHOLE_LIMIT, LayerScanner
 from race.core.leaks.tarstream import BLOCK, ByteReader, members
 from race.core.records import canonical, digest, sha256
 from race.core.sealed import FragmentCounts, ProbeResult
-from race.errors import Accident, Missing
+from race.errors import Accident, Missing, UsageError
 from race.ports import Engine, Image
 from race.store import write_atomic
 from race.work.live_probes import live_facts
@@ -110,6 +112,8 @@ def audit_image(engine: Engine, request: AuditRequest) -> Audit:
         raise Missing(f"there is no image {request.image} on this engine; build or pull it first")
     layers, config, scanned = _scans(engine, image, request)
     view = ImageView(layers, config | {"tags": list(image.tags)}, request.workdir)
+    if view.workdir not in view.final and not any(view.below(path) for path in view.final):
+        raise UsageError(f"{request.image} has no folder {view.workdir}; say where the repository lies")
     live, why = None, "not asked for"
     if request.live:
         request.say("probing a running container")
@@ -194,7 +198,7 @@ def _read_image(
     matcher = Matcher([f.needle for f in request.wanted.fragments])
     found: dict[str, LayerScan] = {}
     documents: dict[str, dict[str, Any]] = {}
-    outer = ByteReader(iter(engine.save(image.id)))
+    outer = ByteReader(_ahead(engine.save(image.id)))
     for member in members(outer):
         if member.kind != "f" or not member.size:
             continue
@@ -224,6 +228,39 @@ def _read_image(
         {"config": dict(image.config)},
     )
     return found, config
+
+
+def _ahead(chunks: Iterator[bytes], depth: int = 24) -> Iterator[bytes]:
+    """The chunks, read ahead in a thread, so that the engine packs while we search."""
+    waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def put(item: bytes | BaseException | None) -> bool:
+        while not stopped.is_set():
+            try:
+                waiting.put(item, timeout=0.2)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def read() -> None:
+        try:
+            for chunk in chunks:
+                if not put(chunk):
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - handed to the thread that reads, and raised there
+            put(error)
+
+    threading.Thread(target=read, daemon=True, name="leak-scan-reader").start()
+    try:
+        while (item := waiting.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        stopped.set()
 
 
 def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:

@@ -209,11 +209,7 @@ def _work_tree(subject: Subject) -> Answer:
     if repository is None:
         return NotChecked("the work directory is no git repository")
     found = []
-    attributes = f"{subject.view.workdir}/.gitattributes"
-    if attributes in subject.view.final:
-        filtered = True
-    else:
-        filtered = False
+    filtered = f"{subject.view.workdir}/.gitattributes" in subject.view.final
     for path, blob in repository.index:
         whole = f"{subject.view.workdir}/{path}"
         shown = subject.view.final.get(whole)
@@ -230,15 +226,14 @@ def _work_tree(subject: Subject) -> Answer:
 def _present(subject: Subject) -> Answer:
     repository = _own(subject)
     if repository is None:
-        path = subject.view.workdir
-        return [LeakFinding(path=path, layer=0, what="the work directory is no git repository")]
+        return NotChecked(f"{subject.view.workdir} is no git repository")
     if not repository.head():
         return [_said(subject, repository, "HEAD", "HEAD names no commit", "")]
     return []
 
 
 PROBES = (
-    Probe("git-repository", "git", "the work directory is a git repository with a commit", _present),
+    Probe("git-repository", "git", "HEAD of the work directory names a commit", _present),
     Probe("git-commits", "git", "exactly one commit is stored", _commits),
     Probe("git-refs", "git", "one branch; no tags, stash, notes, replace or remote refs", _refs),
     Probe("git-remotes", "git", "no remote and no submodule is configured", _remotes),

@@ -22,6 +22,11 @@ _PROXY_LINE = re.compile(
     r"\s*[=:]\s*\S+|Acquire::\S*proxy\S*\s+\S+)"
 )  # fmt: skip
 
+_SETTINGS = re.compile(
+    r"(^|/)(pip\.conf|\.gitconfig|gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc|config)$"
+    r"|^/etc/(environment|profile\.d/|apt/apt\.conf)"
+)
+
 
 def _proxies(subject: Subject) -> Answer:
     found = []
@@ -32,7 +37,7 @@ def _proxies(subject: Subject) -> Answer:
             name = "env " + str(value).split("=", 1)[0]
             found.append(LeakFinding(path=name, layer=CONFIG, what=what, excerpt=_safe(str(value))))
     for number, path, text in subject.view.kept():
-        if "/.git/" in path or subject.view.below(path) is not None:
+        if subject.view.below(path) is not None or not _SETTINGS.search(path):
             continue
         for match in _PROXY_LINE.findall(text):
             what = "a proxy or package index in a settings file"

@@ -15,9 +15,9 @@ from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.matcher import Matcher
 from race.core.leaks.unpack import kind_of, parts
 
-BATCH_BYTES = 3 * 2**20
+BATCH_BYTES = 2 * 2**20
 BATCH_FILES = 600
-WHOLE_LIMIT = 48 * 2**20
+WHOLE_LIMIT = 24 * 2**20
 """A file up to this size is held in memory and unpacked; a larger one is searched as it streams."""
 
 DEPTH = 4

@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-PART_LIMIT = 48 * 2**20
+PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
