@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from race.core.records import Closed, StageRecord
+from race.core.records import Closed, FileRef, StageRecord
 
 
 class Correction(Closed):
@@ -28,13 +28,17 @@ class RunVerdict(Closed):
 class Verified(StageRecord):
     """Three gradings with the reference fix, three with nothing, ids against what pytest collects.
 
-    `exclusion` is empty for a task that ships, else one sentence for the changelog.
+    The lists are those that ship. `fix_patch` and `test_patch` are set when the check corrected them,
+    else the mined ones ship. `exclusion` is empty for a task that ships, else one sentence for the
+    changelog.
     """
 
     stage: ClassVar[str] = "verify"
 
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
+    fix_patch: FileRef | None = None
+    test_patch: FileRef | None = None
     corrections: tuple[Correction, ...] = ()
     gold: tuple[RunVerdict, ...] = ()
     empty: tuple[RunVerdict, ...] = ()
