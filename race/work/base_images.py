@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import tempfile
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any
 
 from race.core.records import digest
 from race.errors import Missing, Unreachable
-from race.ports import Image
 from race.render import data_folder, render
 from race.workbench import Workbench
 
@@ -28,11 +27,12 @@ TIMEOUT = 1200.0
 
 @dataclass(frozen=True)
 class BaseImages:
-    """References of one pair. `python` is major.minor."""
+    """References of one pair. `python` is major.minor, `extra` are a project's system packages."""
 
     python: str
     runtime: str
     builder: str
+    extra: tuple[str, ...] = ()
 
 
 def _recipe() -> dict[str, Any]:
@@ -44,52 +44,61 @@ def pythons() -> list[str]:
     return sorted(_recipe()["python"], key=lambda version: [int(part) for part in version.split(".")])
 
 
-def base_names(python: str) -> BaseImages:
-    """The names of a pair, made or not. Raises Missing for a Python that has none."""
+def base_names(python: str, extra: Sequence[str] = ()) -> BaseImages:
+    """The names of a pair, made or not. Raises Missing for a Python that has none.
+
+    A pair with a project's system packages in both images has names of its own.
+    """
     if python not in _recipe()["python"]:
         raise Missing(f"there is no base image for Python {python}; there are {', '.join(pythons())}")
-    return BaseImages(python, f"race-base:py{python}", f"race-builder:py{python}")
+    more = tuple(sorted(set(extra)))
+    suffix = f"py{python}-{digest(more)[:12]}" if more else f"py{python}"
+    return BaseImages(python, f"race-base:{suffix}", f"race-builder:{suffix}", more)
 
 
-def base_recipe(python: str, kind: str) -> str:
+def base_recipe(python: str, kind: str, extra: Sequence[str] = ()) -> str:
     """Digest of all that decides what a base image holds. `kind` is runtime or builder."""
     recipe = _recipe()
-    return digest([recipe["python"][python], _packages(recipe, kind), recipe["excluded"], 1])
+    return digest([recipe["python"][python], _packages(recipe, kind, extra), recipe["excluded"], 1])
 
 
-def _packages(recipe: dict[str, Any], kind: str) -> list[str]:
-    both: list[str] = [*recipe["packages"]["runtime"]]
+def _packages(recipe: dict[str, Any], kind: str, extra: Sequence[str]) -> list[str]:
+    both: list[str] = [*recipe["packages"]["runtime"], *extra]
     return both + recipe["packages"]["builder"] if kind == "builder" else both
 
 
-def missing_bases(bench: Workbench, python: str) -> list[str]:
+def missing_bases(bench: Workbench, python: str, extra: Sequence[str] = ()) -> list[str]:
     """The names of a pair that this engine does not have, or has from another recipe."""
-    names = base_names(python)
-    wanted = {"runtime": names.runtime, "builder": names.builder}
-    return [ref for kind, ref in wanted.items() if _current(bench, python, kind, ref) is None]
+    return [ref for _, ref in _missing(bench, base_names(python, extra))]
 
 
-def _current(bench: Workbench, python: str, kind: str, ref: str) -> Image | None:
-    image = bench.engine.image(ref)
-    if image is not None and image.labels.get(RECIPE) == base_recipe(python, kind):
-        return image
-    return None
+def _missing(bench: Workbench, names: BaseImages) -> list[tuple[str, str]]:
+    found = []
+    for kind, ref in (("runtime", names.runtime), ("builder", names.builder)):
+        image = bench.engine.image(ref)
+        wanted = base_recipe(names.python, kind, names.extra)
+        if image is None or image.labels.get(RECIPE) != wanted:
+            found.append((kind, ref))
+    return found
 
 
 def ensure_base(
-    bench: Workbench, python: str, *, say: Callable[[str], None] = lambda line: None
+    bench: Workbench,
+    python: str,
+    extra: Sequence[str] = (),
+    *,
+    say: Callable[[str], None] = lambda line: None,
 ) -> BaseImages:
-    """A pair of base images, made when it is not there.
+    """A pair of base images, with a project's system packages when it needs some; made when missing.
 
     Raises Missing when this host cannot make it, Unreachable when neither a registry nor a Debian
     mirror answers.
     """
-    names = base_names(python)
-    if missing_bases(bench, python):
+    names = base_names(python, extra)
+    if _missing(bench, names):
         with _one_at_a_time(bench.workspace.cache_dir / "base.lock"):
-            for kind, ref in (("runtime", names.runtime), ("builder", names.builder)):
-                if _current(bench, python, kind, ref) is None:
-                    _make(bench, python, kind, ref, say)
+            for kind, ref in _missing(bench, names):
+                _make(bench, names, kind, ref, say)
     return names
 
 
@@ -101,10 +110,10 @@ def _one_at_a_time(path: Path) -> Iterator[None]:
         yield
 
 
-def _make(bench: Workbench, python: str, kind: str, ref: str, say: Callable[[str], None]) -> None:
-    recipe = _recipe()
-    packages, suite = _packages(recipe, kind), recipe["python"][python]["suite"]
-    labels = {RECIPE: base_recipe(python, kind), "race.base": python}
+def _make(bench: Workbench, names: BaseImages, kind: str, ref: str, say: Callable[[str], None]) -> None:
+    recipe, python = _recipe(), names.python
+    packages, suite = _packages(recipe, kind, names.extra), recipe["python"][python]["suite"]
+    labels = {RECIPE: base_recipe(python, kind, names.extra), "race.base": python}
     if bench.workspace.registry_pull:
         official = recipe["python"][python]["official"]
         try:

@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from race.core.environment.declared import Tree
 from race.core.environment.known import DISTRIBUTIONS, FIXTURES, MARKERS
@@ -30,20 +31,33 @@ def local_modules(tree: Iterable[str]) -> set[str]:
     for path in tree:
         if path.endswith((".py", ".pyi", ".pyx", ".so")):
             parts = path.split("/")
-            found |= {part for part in parts[:-1]}
+            found |= set(parts[:-1])
             found.add(parts[-1].split(".")[0])
     return found
 
 
-def used_by_tests(files: Mapping[str, bytes], tree: Tree) -> list[tuple[str, str]]:
-    """(distribution, why) for all that these test files use and the project does not hold itself.
+@dataclass(frozen=True)
+class Use:
+    """A distribution that a test file uses: through a module, or (module empty) a plugin's name."""
+
+    distribution: str
+    module: str
+    why: str
+
+
+def used_by_tests(files: Mapping[str, bytes], tree: Tree) -> list[Use]:
+    """All that these test files use and the project does not hold itself, one for a distribution.
 
     An import guarded by `try` or `pytest.importorskip` is not demanded. Fixtures count only where no
     file defines one of that name.
     """
     local = local_modules([*tree, *files])
     defined = _fixtures_defined({**_tests_of(tree), **files})
-    found: dict[str, str] = {}
+    found: dict[str, Use] = {}
+
+    def add(distribution: str, module: str, why: str) -> None:
+        found.setdefault(distribution, Use(distribution, module, why))
+
     for path in sorted(files):
         try:
             module = ast.parse(files[path])
@@ -52,14 +66,14 @@ def used_by_tests(files: Mapping[str, bytes], tree: Tree) -> list[tuple[str, str
         for name in _imports(module):
             head = name.split(".")[0]
             if head not in sys.stdlib_module_names and head not in local:
-                found.setdefault(distribution_of(name), f"{path} imports {name}")
-        for fixture in _arguments(module) - defined:
+                add(distribution_of(name), head, f"{path} imports {name}")
+        for fixture in sorted(_arguments(module) - defined):
             if fixture in FIXTURES:
-                found.setdefault(FIXTURES[fixture], f"{path} uses fixture {fixture}")
-        for marker in _markers(module):
+                add(FIXTURES[fixture], "", f"{path} uses fixture {fixture}")
+        for marker in sorted(_markers(module)):
             for distribution in MARKERS.get(marker, "").split():
-                found.setdefault(distribution, f"{path} uses marker {marker}")
-    return list(found.items())
+                add(distribution, "", f"{path} uses marker {marker}")
+    return list(found.values())
 
 
 def _tests_of(tree: Tree) -> dict[str, bytes]:
@@ -91,9 +105,10 @@ def _imports(module: ast.Module) -> list[str]:
 def _arguments(module: ast.Module) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(module):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.name.startswith("test") or _is_fixture(node):
-                found |= {argument.arg for argument in node.args.args}
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        if node.name.startswith("test") or _is_fixture(node):
+            found |= {argument.arg for argument in node.args.args}
     return found
 
 
@@ -117,7 +132,8 @@ def _is_fixture(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _markers(module: ast.Module) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(module):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
-            if node.value.attr == "mark" and isinstance(node.value.value, ast.Name):
-                found.add(node.attr)
+        if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Attribute):
+            continue
+        if node.value.attr == "mark" and isinstance(node.value.value, ast.Name):
+            found.add(node.attr)
     return found

@@ -54,7 +54,6 @@ class Environment(Closed):
     system_packages: tuple[str, ...] = ()
     pytest: PytestSettings = PytestSettings()
     deselect: tuple[str, ...] = ()
-    import_paths: tuple[str, ...] = ()
     generated: tuple[str, ...] = ()
     rungs: tuple[Rung, ...] = ()
     overrides: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
@@ -55,11 +55,11 @@ class _Source:
     strong: bool
 
 
-def test_needs(
+def gather_needs(
     tree: Tree,
     project: Declared,
     setup: Setup,
-    found: Iterable[Runner],
+    found: Sequence[Runner],
     settings: PytestSettings,
     extra: tuple[str, ...] = (),
 ) -> Needs:
@@ -73,9 +73,11 @@ def test_needs(
     extras: dict[str, tuple[str, ...]] = {str(canonicalize_name(key)): both[key] for key in both}
     run_time = project.requirements or setup.requirements
     sources = _test_sources(tree, project, setup, extras)
-    sources += _runner_sources(found, project, extras)
-    if not any(_brings_pytest(source.items, project, extras) for source in sources):
+    sources += _runner_sources([one for one in found if not one.ci], project, extras)
+    if not _any_pytest(sources, project, extras):
         sources += _dev_sources(tree, project, extras)
+    if not _any_pytest(sources, project, extras):
+        sources += _runner_sources([one for one in found if one.ci], project, extras)
     kept: list[_Source] = []
     for source in sources:
         items = without_project(project.name, source.items, extras)
@@ -83,7 +85,11 @@ def test_needs(
         if wanted and wanted not in [other.items for other in kept]:
             kept.append(_Source(source.where, wanted, source.strong))
     names = _names([*run_time, *(item for source in kept for item in source.items)])
-    added = [name for name in ("pytest", *settings.plugins) if canonicalize_name(name) not in names]
+    added = [
+        name
+        for name in ("pytest", *settings.plugins)
+        if canonicalize_name(name) not in {*names, project.name}
+    ]
     strong = [item for source in kept if source.strong for item in source.items]
     base = without_project(project.name, tuple(run_time), extras)
     return Needs(
@@ -146,9 +152,10 @@ def _dev_sources(tree: Tree, project: Declared, extras: Mapping[str, tuple[str, 
     return sources
 
 
-def _brings_pytest(
-    items: tuple[str, ...], project: Declared, extras: Mapping[str, tuple[str, ...]]
+def _any_pytest(
+    sources: Iterable[_Source], project: Declared, extras: Mapping[str, tuple[str, ...]]
 ) -> bool:
+    items = tuple(item for source in sources for item in source.items)
     return "pytest" in _names(without_project(project.name, items, extras))
 
 

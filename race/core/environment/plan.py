@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from race.core.environment.declared import Declared, Tree, declared
 from race.core.environment.legacy import Setup, read_setup
 from race.core.environment.model import PytestSettings
-from race.core.environment.needs import Needs, test_needs
+from race.core.environment.needs import Needs, gather_needs
 from race.core.environment.pytest_settings import pytest_settings
 from race.core.environment.pythons import choose_python
 from race.core.environment.runners import Runner, runners
@@ -27,7 +27,9 @@ BACKEND_EXTRAS = {
 }
 """What back-ends ask for at build time beyond their declared requirements."""
 NOT_SET = {"PATH", "HOME", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "COVERAGE_FILE"}
-HARMLESS = ("PIP_", "UV_", "TOX_", "COVERAGE_", "GITHUB_", "FORCE_COLOR", "PY_COLORS", "CI")
+NOT_SET_PREFIX = (
+    "PIP_", "UV_", "TOX_", "COVERAGE_", "GITHUB_", "FORCE_COLOR", "PY_COLORS", "CI", "PYTEST_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def plan_environment(
         python_wanted=wanted,
         project=project,
         setup=setup,
-        needs=test_needs(tree, project, setup, found, settings, tuple(requirements)),
+        needs=gather_needs(tree, project, setup, found, settings, tuple(requirements)),
         build_requirements=build,
         tag_variables=tag_variables(project, build),
         settings=settings,
@@ -135,6 +137,6 @@ def _variables(found: Sequence[Runner]) -> dict[str, str]:
     values: dict[str, str] = {}
     for runner in found:
         for key, value in runner.environment.items():
-            if key not in NOT_SET and not key.startswith(HARMLESS) and "\n" not in value:
+            if key not in NOT_SET and not key.startswith(NOT_SET_PREFIX) and "\n" not in value:
                 values.setdefault(key, value)
     return dict(sorted(values.items()))

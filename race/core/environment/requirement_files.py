@@ -21,6 +21,10 @@ FOLDERS = (
     ".github/",
     "tools/",
 )
+WITH_VALUE = {
+    "-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f", "--find-links", "--group",
+    "--extra", "--resolution", "--python", "-p", "--target", "-t", "--prefix",
+}  # fmt: skip
 TEST_WORDS = {"test", "tests", "testing", "ci", "pytest", "unit"}
 DEV_WORDS = {"dev", "develop", "development"}
 RUN_WORDS = {"requirements", "requirement", "base", "main", "install"}
@@ -110,10 +114,10 @@ def pip_words(words: list[str], tree: Tree, at: str = "") -> tuple[list[str], li
             )
         elif word.startswith(("-r", "--requirement=")) and not word.startswith("--r"):
             requirements += read_requirements(tree, posixpath.normpath(posixpath.join(at, word[2:])))
-        elif word in ("-c", "--constraint", "-i", "--index-url", "--extra-index-url", "-f") and waiting:
+        elif word in WITH_VALUE and waiting:
             waiting.pop(0)
         elif match := re.match(r"^\.(?:/)?\[([^\]]+)\]", word):
             extras += [extra.strip() for extra in match[1].split(",")]
-        elif not word.startswith(("-", ".", "/", "$", "{")) and parsed(word) is not None:
+        elif re.match(r"^[A-Za-z0-9]", word) and "$" not in word and parsed(word) is not None:
             requirements.append(word)
     return requirements, extras

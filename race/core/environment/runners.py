@@ -25,6 +25,7 @@ class Runner:
     extras: list[str] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    ci: bool = False
 
 
 def runners(tree: Tree, project: Declared) -> list[Runner]:
@@ -144,10 +145,13 @@ def _workflows(tree: Tree) -> Iterator[Runner]:
             r"^(\.github/workflows/[^/]+\.ya?ml|\.travis\.yml|\.circleci/config\.yml)$", path
         ):
             continue
+        if re.search(r"lint|doc|publish|release|deploy|downstream|codeql|benchmark|wheel", path):
+            continue
         text = tree[path].decode("utf-8", "replace").replace("\\\n", " ")
+        text = re.sub(r"\$\{\{.*?\}\}", "$", text)
         if not re.search(r"pytest|tox|nox|hatch|make test|coverage run", text):
             continue
-        runner = Runner(path)
+        runner = Runner(path, ci=True)
         for line in text.splitlines():
             match = re.search(r"(?:pip3?|uv pip)\s+install\s+(.*)$", line)
             if match:

@@ -1,0 +1,146 @@
+"""The two images below a task: dependencies (shared by lock), and the repository on top."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from race.core.records import digest, sha256
+from race.ports import Image
+from race.render import data_folder, render
+from race.work.base_images import BaseImages, base_recipe
+from race.workbench import Workbench
+
+RECIPE, RELEASE, INSTANCE = "race.recipe", "race.release", "race.instance"
+SCRIPTS = ("unpack.sh", "install.sh", "editable.py")
+TIMEOUT = 900.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides the content of an env image, beside the source tree and the base images."""
+
+    base: BaseImages
+    lock: str
+    build_lock: str
+    install: Literal["editable", "path", "none"]
+    environment: Mapping[str, str]
+    build_environment: Mapping[str, str]
+    with_dependencies: bool = False
+
+    @property
+    def deps_digest(self) -> str:
+        """What the layer of dependencies depends on; its image is named and shared by this."""
+        bases = [base_recipe(self.base.python, kind, self.base.extra) for kind in ("runtime", "builder")]
+        return digest([bases, self.lock, self.deps_dockerfile, _script("unpack.sh").decode()])
+
+    @property
+    def deps_ref(self) -> str:
+        """The name of the image of dependencies."""
+        return f"race-deps:{self.deps_digest[:24]}"
+
+    @property
+    def deps_dockerfile(self) -> str:
+        """The Dockerfile of the dependencies."""
+        names = {"builder": self.base.builder, "runtime": self.base.runtime}
+        return render("images", "env/deps.Dockerfile.j2", **names)
+
+    @property
+    def dockerfile(self) -> str:
+        """The Dockerfile of the environment."""
+        return render(
+            "images",
+            "env/env.Dockerfile.j2",
+            builder=self.base.builder,
+            deps=self.deps_ref,
+            install=self.install,
+            with_dependencies=self.with_dependencies,
+            environment="".join(
+                f" {name}={quoted(self.environment[name])}" for name in self.environment
+            ),
+            build_environment="".join(
+                f"{name}={shlex.quote(value)} " for name, value in self.build_environment.items()
+            ),
+        )
+
+    @property
+    def whole(self) -> str:
+        """Both Dockerfiles as one text to read; the parts are built one after the other."""
+        head = f"# {self.deps_ref}: shared by all tasks with the same lock\n"
+        return f"{head}{self.deps_dockerfile}\n# the task's image\n{self.dockerfile}"
+
+    def digest(self, source: bytes) -> str:
+        """The recipe of the env image for a source tree; it becomes the image's race.recipe."""
+        scripts = {name: sha256(_script(name)) for name in SCRIPTS}
+        return digest([self.deps_digest, self.dockerfile, self.build_lock, scripts, sha256(source)])
+
+
+def quoted(value: str) -> str:
+    """A value for an ENV line: nothing in it is expanded."""
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("$", "\\$")
+    return f'"{escaped}"'
+
+
+def _script(name: str) -> bytes:
+    return (data_folder("images") / "env" / name).read_bytes()
+
+
+def build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
+    """The image of dependencies, made when no image of that recipe is there."""
+    have = bench.engine.image(recipe.deps_ref)
+    if have is not None and have.labels.get(RECIPE) == recipe.deps_digest:
+        return have
+    say("fetching dependencies")
+    wheels = bench.resolver.fetch(recipe.lock, python=recipe.base.python)
+    say(f"installing {len(wheels)} dependencies")
+    context = {f"wheels/{name}": path.read_bytes() for name, path in wheels.items()}
+    context |= {"wheels/.keep": b"", "requirements.lock": recipe.lock.encode()}
+    context |= {"unpack.sh": _script("unpack.sh"), "Dockerfile": recipe.deps_dockerfile.encode()}
+    labels = {RECIPE: recipe.deps_digest, "race.deps": "1"}
+    return bench.engine.build(context, tag=recipe.deps_ref, labels=labels, timeout=TIMEOUT)
+
+
+def build_env_image(
+    bench: Workbench,
+    recipe: Recipe,
+    source: bytes,
+    *,
+    tag: str,
+    release: str,
+    instance_id: str,
+    say: Say,
+    fresh: bool = False,
+) -> Image:
+    """The env image under `tag`, built when the one there has another recipe, or on `fresh`.
+
+    Raises BuildFailed when the project does not install.
+    """
+    wanted = recipe.digest(source)
+    have = bench.engine.image(tag)
+    if have is not None and have.labels.get(RECIPE) == wanted and not fresh:
+        return have
+    build_deps(bench, recipe, say)
+    wheels = bench.resolver.fetch(recipe.build_lock, python=recipe.base.python)
+    say("installing the project")
+    context = {f"build-wheels/{name}": path.read_bytes() for name, path in wheels.items()}
+    context |= {"build-wheels/.keep": b"", "build.lock": recipe.build_lock.encode()}
+    context |= {name: _script(name) for name in SCRIPTS}
+    context |= {"source.tar": source, "Dockerfile": recipe.dockerfile.encode()}
+    labels = {RECIPE: wanted, RELEASE: release, INSTANCE: instance_id}
+    return bench.engine.build(context, tag=tag, labels=labels, timeout=TIMEOUT, cache=not fresh)
+
+
+def tree_of(source: bytes, *, limit: int = 2**20) -> dict[str, bytes]:
+    """The regular files of a source archive, larger ones and other kinds left out."""
+    with tarfile.open(fileobj=io.BytesIO(source)) as archive:
+        found = {}
+        for member in archive:
+            if member.isreg() and member.size <= limit:
+                stream = archive.extractfile(member)
+                found[member.name.removeprefix("./")] = stream.read() if stream else b""
+    return found
