@@ -1,0 +1,128 @@
+"""Writes and checks a release's manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from race import __version__
+from race.core.manifest import (
+    NAME,
+    Manifest,
+    ManifestFile,
+    ManifestImage,
+    ManifestRelease,
+    differences,
+    read_counts,
+)
+from race.core.records import Finding
+from race.core.sealed import Sealed
+from race.errors import Malformed, Missing
+from race.settings import first_problem
+from race.store import STAGE_ORDER, Store
+from race.work.standing import stands
+
+LEDGER = "local"
+
+
+def write_manifest(store: Store) -> bool:
+    """Write the manifest of the release as it stands; whether it changed.
+
+    One that tells of the same release but for image ids stays as it is: those are of the machine
+    that made the release. The ids of this machine are in the ledger.
+    """
+    made = _made(store)
+    store.write_local(
+        "images.json",
+        {
+            task: {kind: image.id for kind, image in images.items()}
+            for task, images in made.images.items()
+        },
+    )
+    try:
+        before = read_manifest(store)
+    except (Missing, Malformed):
+        before = None
+    if before is not None and before.same_release(made):
+        return False
+    store.write_text(NAME, made.dump())
+    return True
+
+
+def read_manifest(store: Store) -> Manifest:
+    """The manifest as written. Raises Missing without one, Malformed with the place."""
+    path = store.folder / NAME
+    text = store.read_text(NAME)
+    if text is None:
+        raise Missing(f"{store.folder} has no {NAME}; `race verify {store.folder}` writes it")
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise Malformed(path, "", f"not JSON: {error}") from error
+    if not isinstance(value, dict):
+        raise Malformed(path, "", "not an object")
+    schema = value.pop("schema", None)
+    if schema != Manifest.schema_version:
+        raise Malformed(path, "schema", f"expected {Manifest.schema_version}, found {schema!r}")
+    try:
+        return Manifest.model_validate(value)
+    except ValidationError as error:
+        raise Malformed(path, *first_problem(error)) from error
+
+
+def check_manifest(store: Store) -> list[Finding]:
+    """Everything in the folder that is not as its manifest says. Needs no engine."""
+    return differences(read_manifest(store), _files(store.folder), _release(store))
+
+
+def _made(store: Store) -> Manifest:
+    states: dict[str, tuple[str, str]] = {}
+    images: dict[str, dict[str, ManifestImage]] = {}
+    for instance_id in store.ids():
+        standing = stands(store, instance_id)
+        stage = next((s for s in STAGE_ORDER if standing["stages"][s] == "rejected"), "")
+        states[instance_id] = (standing["state"], stage)
+        task = store.task(instance_id)
+        sealed = task.read(Sealed)
+        if sealed is None or not sealed.accepted or not sealed.env_image or not sealed.test_image:
+            continue
+        noted = task.noted("verify") or task.noted("seal")
+        images[instance_id] = {
+            kind: ManifestImage(
+                ref=recipe.ref, recipe=recipe.recipe, id=str(noted.get(f"{kind}_id", ""))
+            )
+            for kind, recipe in (("env", sealed.env_image), ("test", sealed.test_image))
+        }
+    private = sum(i in states for i in store.settings.release.private)
+    return Manifest(
+        release=_release(store),
+        made_by=f"race {__version__}",
+        counts=read_counts(states, private),
+        files=_files(store.folder),
+        images=images,
+    )
+
+
+def _release(store: Store) -> ManifestRelease:
+    said = store.settings.release
+    return ManifestRelease(name=said.name, version=said.version, canary=said.canary, sample=said.sample)
+
+
+def _files(folder: Path) -> dict[str, ManifestFile]:
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not path.is_file() or name == NAME or name.split("/", 1)[0] == LEDGER:
+            continue
+        if path.name.startswith(".writing-"):
+            continue
+        digest, size = hashlib.sha256(), 0
+        with path.open("rb") as stream:
+            while piece := stream.read(2**20):
+                digest.update(piece)
+                size += len(piece)
+        found[name] = ManifestFile(sha256=digest.hexdigest(), bytes=size)
+    return found
