@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ def data_folder(name: str) -> Path:
     return beside / "templates" if name == "reports" else beside
 
 
-def render(kind: str, template: str, **values: Any) -> str:
-    """One template of images/ or reports/; an undefined name is an error. Pages are escaped."""
-    environment = Environment(
+@cache
+def _environment(kind: str) -> Environment:
+    """Compiled templates are kept: a site of two hundred pages compiles each of them once."""
+    return Environment(
         loader=FileSystemLoader(data_folder(kind)),
         undefined=StrictUndefined,
         autoescape=kind == "reports",
@@ -29,4 +31,8 @@ def render(kind: str, template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(template).render(**values)
+
+
+def render(kind: str, template: str, **values: Any) -> str:
+    """One template of images/ or reports/; an undefined name is an error. Pages are escaped."""
+    return _environment(kind).get_template(template).render(**values)
