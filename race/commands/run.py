@@ -1,0 +1,203 @@
+"""`race run`: an agent on tasks, under the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from race.core.attempts import ACCIDENT, Attempt, as_row, contestant
+from race.errors import Accident, EngineDown
+from race.options import (
+    force_option,
+    ids_argument,
+    jobs_option,
+    json_option,
+    print_json,
+    release_argument,
+    verbose_option,
+    workbench,
+)
+from race.progress import Progress
+from race.store import Store
+from race.work.attempt import Given, attempt, given
+from race.work.run_log import RunLog, due
+from race.work.standing import stands
+from race.workbench import Workbench
+
+
+@dataclass
+class _Tally:
+    """Each asked task in exactly one of four lists, and the rows that answer the question."""
+
+    done: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    rejected: list[str] = field(default_factory=list)
+    pending: list[str] = field(default_factory=list)
+    accidents: dict[str, str] = field(default_factory=dict)
+    rows: list[Attempt] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        parts = [len(self.done), len(self.skipped), len(self.rejected), len(self.pending)]
+        resolved = sum(row.resolved for row in self.rows)
+        tasks = (
+            f"run: {parts[0]} done + {parts[1]} skipped + {parts[2]} rejected + {parts[3]} pending = "
+            f"{sum(parts)}"
+        )
+        return [f"{resolved} of {len(self.rows)} attempts resolved", tasks]
+
+
+@click.command("run")
+@release_argument
+@ids_argument
+@click.option("--agent", required=True, help="mini-swe-agent, or scripted/NAME on a sample release.")
+@click.option("--model", default="", help="The model by its litellm name, for mini-swe-agent.")
+@click.option(
+    "--attempts", type=click.IntRange(1, 1000), help="Attempts per task; else those of release.toml."
+)
+@jobs_option
+@force_option
+@json_option
+@verbose_option
+@click.pass_context
+def command(
+    context: click.Context,
+    release: Path,
+    ids: tuple[str, ...],
+    agent: str,
+    model: str,
+    attempts: int | None,
+    jobs: int,
+    force: bool,
+    as_json: bool,
+    verbose: int,
+) -> int:
+    """Run an agent on sealed tasks: at most 100 steps, no network, graded as it stands.
+
+    Attempts that were made are not made again, so that a killed run goes on where it stopped; ask for
+    more of them with a larger --attempts. Runs go to R/local/runs.jsonl, submissions and trajectories
+    beside it.
+
+    \b
+    Examples:
+      race run tasks/sample --agent scripted/stubborn --attempts 3 -j 2
+      race run tasks/winter --agent mini-swe-agent --model openai/gpt-5-mini agronholm__anyio-1145
+    """
+    name, named_model = contestant(agent, model)
+    bench = workbench(context)
+    store = Store(release)
+    planned = attempts or store.settings.tier.attempts
+    with store.lock():
+        chosen = store.pick(ids)
+        progress = Progress("run", len(chosen), verbose=verbose)
+        with progress.running():
+            tally = _run(bench, store, chosen, (name, named_model), planned, jobs, force, progress)
+    if as_json:
+        print_json(_document(name, named_model, tally))
+    for line in tally.lines():
+        click.echo(line, err=as_json)
+    return 4 if tally.accidents else 0
+
+
+def _run(
+    bench: Workbench,
+    store: Store,
+    chosen: Sequence[str],
+    who: tuple[str, str],
+    planned: int,
+    jobs: int,
+    force: bool,
+    progress: Progress,
+) -> _Tally:
+    tally = _Tally()
+    bench.engine.sweep()
+    stop: list[str] = []
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        running: dict[Future[int], str] = {}
+        for instance_id in chosen:
+            standing = stands(store, instance_id)
+            if standing["state"] == "rejected":
+                tally.rejected.append(instance_id)
+                progress.finished(instance_id, standing["verdict"])
+            elif standing["stages"]["seal"] != "accepted":
+                tally.pending.append(instance_id)
+                progress.finished(instance_id, "waits for seal")
+            else:
+                what = given(store, store.task(instance_id))
+                future = pool.submit(_task, bench, store, what, who, planned, force, progress, stop)
+                running[future] = instance_id
+        for future in as_completed(running):
+            instance_id = running[future]
+            try:
+                new = future.result()
+            except Accident as error:
+                tally.pending.append(instance_id)
+                tally.accidents[instance_id] = str(error)
+                progress.finished(instance_id, f"pending: {error}")
+                if isinstance(error, EngineDown):
+                    stop.append(str(error))
+                continue
+            rows = _rows(store, instance_id, who, planned)
+            (tally.done if new else tally.skipped).append(instance_id)
+            resolved = sum(row.resolved for row in rows)
+            progress.finished(instance_id, f"{resolved} of {len(rows)} resolved, {new} new")
+            tally.rows += rows
+    return tally
+
+
+def _task(
+    bench: Workbench,
+    store: Store,
+    what: Given,
+    who: tuple[str, str],
+    planned: int,
+    force: bool,
+    progress: Progress,
+    stop: list[str],
+) -> int:
+    """All attempts at one task that are due; how many were made."""
+    made = {} if force else RunLog(store).made(what.digest, what.task.id, *who)
+    numbers = due(made, planned)
+    for number in numbers:
+        if stop:
+            raise Accident(f"not started: {stop[0]}")
+        attempt(
+            bench,
+            store,
+            what,
+            *who,
+            number,
+            lambda said: progress.doing(what.task.id, said),
+            fresh=force,
+        )
+    return len(numbers)
+
+
+def _rows(store: Store, instance_id: str, who: tuple[str, str], planned: int) -> list[Attempt]:
+    return sorted(
+        (
+            row
+            for row in RunLog(store).rows()
+            if (row.instance_id, row.agent, row.model) == (instance_id, *who)
+            and row.attempt <= planned
+            and row.ended != ACCIDENT
+        ),
+        key=lambda row: row.attempt,
+    )
+
+
+def _document(agent: str, model: str, tally: _Tally) -> dict[str, Any]:
+    return {
+        "agent": agent,
+        "model": model,
+        "runs": [as_row(row) for row in sorted(tally.rows, key=lambda row: row.key)],
+        "done": sorted(tally.done),
+        "skipped": sorted(tally.skipped),
+        "rejected": sorted(tally.rejected),
+        "pending": sorted(tally.pending),
+        "accidents": tally.accidents,
+    }
