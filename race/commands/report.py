@@ -71,11 +71,9 @@ def command(
 
 
 def _pages(view: ReleaseView, results: Results | None) -> dict[str, str]:
-    shared: dict[str, Any] = {
-        "release": view,
-        "version": __version__,
-        "scripted": results is not None and results.scripted,
-    }
+    tiered = [task.tiered for task in view.tasks if task.tiered is not None]
+    scripted = any(record.scripted for record in tiered) or (results is not None and results.scripted)
+    shared: dict[str, Any] = {"release": view, "version": __version__, "scripted": scripted}
 
     def page(template: str, *, root: str = "", **values: Any) -> str:
         return render("reports", template, **shared, root=root, here=template, **values)

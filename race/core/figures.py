@@ -18,7 +18,7 @@ STYLE = """
     .old { fill: #4493f8; stroke: #4493f8; } .new { fill: #f0883e; stroke: #f0883e; }
   }
 """
-LEFT, RIGHT, WIDTH = 110, 470, 640
+LEFT, RIGHT, WIDTH = 90, 560, 720
 
 
 def _x(rate: float) -> float:
@@ -63,8 +63,8 @@ def era_figure(bands: Sequence[Band], *, old: str, new: str, title: str, note: s
     body += [
         f'<circle class="old" cx="{LEFT}" cy="22" r="5"/>',
         f'<text class="ink" x="{LEFT + 12}" y="26">{escape(old)}</text>',
-        f'<rect class="new" x="{LEFT + 180}" y="17.5" width="9" height="9"/>',
-        f'<text class="ink" x="{LEFT + 198}" y="26">{escape(new)}</text>',
+        f'<rect class="new" x="{LEFT + 230}" y="17.5" width="9" height="9"/>',
+        f'<text class="ink" x="{LEFT + 248}" y="26">{escape(new)}</text>',
     ]
     for index, band in enumerate(bands):
         y = 48 + 56 * index + 28
@@ -82,14 +82,14 @@ def interval_bar(estimate: Estimate) -> str:
     """A small bar for a table cell: the rate as a point on its interval, on a track from 0 to 100%."""
     if estimate.rate is None:
         return ""
-    x = 4 + 112 * estimate.rate
-    parts = ['<path class="grid" d="M4 9H116" stroke-width="4"/>']
+    x = 5 + 86 * estimate.rate
+    parts = ['<path class="grid" d="M5 9H91" stroke-width="4"/>']
     if estimate.low is not None and estimate.high is not None:
-        low, high = 4 + 112 * estimate.low, 4 + 112 * estimate.high
+        low, high = 5 + 86 * estimate.low, 5 + 86 * estimate.high
         parts.append(f'<path class="old" d="M{low:.1f} 9H{high:.1f}" stroke-width="4"/>')
     parts.append(f'<circle class="ink" cx="{x:.1f}" cy="9" r="4.5"/>')
     return (
-        '<svg class="bar" viewBox="0 0 120 18" width="120" height="18" aria-hidden="true">'
+        '<svg class="bar" viewBox="0 0 96 18" width="96" height="18" aria-hidden="true">'
         f"{''.join(parts)}</svg>"
     )
 

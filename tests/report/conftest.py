@@ -56,10 +56,10 @@ def mined(instance_id: str, number: int, **more: object) -> Mined:
 
 def write(store: Store, task: TaskFolder, record: StageRecord) -> None:
     """Write a record with the inputs that its stage would find, so that it is current."""
-    inputs = record.inputs
+    task.write(record)
     if record.stage != "mine":
         inputs = stage_named(record.stage).inputs(task, store)
-    task.write(record.model_copy(update={"inputs": inputs}))
+        task.write(record.model_copy(update={"inputs": inputs}))
 
 
 def ship(store: Store, instance_id: str, number: int, *, tier: str = "split") -> None:
@@ -72,7 +72,9 @@ def ship(store: Store, instance_id: str, number: int, *, tier: str = "split") ->
         reliability=Reliability(limit=0.05, seed=1, plain=59, empty_bound=0.0495, gold_bound=0.0495,
                                 perturbed={"jitter": 20}),
     ))  # fmt: skip
-    statement = task.write_file("statement.md", b"Two writers lose an update.\n<script>alert(1)</script>\n")
+    statement = task.write_file(
+        "statement.md", b"Two writers lose an update.\n<script>alert(1)</script>\n"
+    )
     write(store, task, Specified(instance_id=instance_id, accepted=True, statement=statement))
     found = LeakFinding(path="/etc/leak", layer=2, what="a line of the fix", excerpt="SECRET-EXCERPT")
     probes = (
@@ -118,7 +120,12 @@ def runs(release: Path) -> list[dict[str, object]]:
     for number in (*NUMBERS, 9):
         name = "acme__hidden-9" if number == 9 else f"acme__flow-{number}"
         for index, (agent, model) in enumerate(
-            (("scripted/steady", None), ("scripted/half", None), ("mini", "vendor/one"), ("mini", "vendor/two"))
+            (
+                ("scripted/steady", None),
+                ("scripted/half", None),
+                ("mini", "vendor/one"),
+                ("mini", "vendor/two"),
+            )
         ):
             for attempt in range(3):
                 resolved = (number * 7 + attempt * 5 + index * 3) % 10 < 3 + 2 * index

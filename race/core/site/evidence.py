@@ -70,6 +70,7 @@ def audit_page(view: ReleaseView) -> dict[str, Any]:
             {
                 "task": task,
                 "clean": _clean(task),
+                "found": _found(task),
                 "probes": len(task.sealed.probes) + len(task.sealed.test_probes) if task.sealed else 0,
                 "not_checked": task.sealed.not_checked if task.sealed else (),
                 "fragments": task.sealed.fragments if task.sealed else None,
@@ -95,6 +96,11 @@ def _count(row: ProbeRow, task: TaskView, probe: ProbeResult) -> None:
         row.hidden += len(probe.findings)
     else:
         row.findings += [(task.id, finding) for finding in probe.findings]
+
+
+def _found(task: TaskView) -> int:
+    probes = (*task.sealed.probes, *task.sealed.test_probes) if task.sealed is not None else ()
+    return sum(len(probe.findings) for probe in probes)
 
 
 def _clean(task: TaskView) -> bool:

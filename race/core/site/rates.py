@@ -45,7 +45,7 @@ def amount(value: float | None, digits: int = 0, before: str = "") -> str:
 
 
 def size(value: object) -> str:
-    """Bytes as a person reads them, or a dash."""
+    """Bytes as a person reads them; nothing when they are not known here."""
     if not isinstance(value, int | float):
-        return "–"
+        return ""
     return f"{value / 2**20:,.0f} MiB".replace(",", " ")

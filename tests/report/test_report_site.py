@@ -1,0 +1,191 @@
+"""The site of a release: what it shows, what it must not show, and that its numbers carry intervals."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from race.cli import run
+
+PAGES = ("index", "tasks", "methodology", "leak-audit", "submit", "changelog")
+VOID = {"meta", "link", "br", "hr", "img", "input", "path", "rect", "circle"}
+
+
+class Checker(HTMLParser):
+    """Collects links, outside resources and unclosed elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.outside: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        if tag == "script" or tag == "link" or "src" in values:
+            self.outside.append(self.get_starttag_text() or tag)
+        if tag == "a":
+            self.links.append(values["href"])
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        assert "src" not in dict(attrs)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop() == tag, f"</{tag}> does not match"
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def check(page: Path) -> Checker:
+    parser = Checker()
+    parser.feed(page.read_text())
+    parser.close()
+    assert parser.open == [], f"{page}: unclosed {parser.open}"
+    return parser
+
+
+def report(release: Path, output: Path, *more: str) -> None:
+    assert run(["report", str(release), "--output", str(output), *more]) == 0
+
+
+def test_all_pages_are_well_formed_and_need_nothing_from_elsewhere(make_release, tmp_path):
+    """Six pages and one per public task; every link leads somewhere; nothing comes from outside."""
+    out = tmp_path / "site"
+    report(make_release(), out)
+    assert {path.stem for path in out.glob("*.html")} == set(PAGES)
+    assert len(list((out / "tasks").glob("*.html"))) == 10
+    for path in out.rglob("*.html"):
+        page = check(path)
+        assert page.outside == []
+        for link in page.links:
+            target, _, place = link.partition("#")
+            goal = (path.parent / target).resolve()
+            assert goal.is_file(), f"{path}: {link}"
+            assert not place or f'id="{place}"' in goal.read_text()
+        assert not re.search(r"https?://", path.read_text().replace("http://www.w3.org/2000/svg", ""))
+
+
+def test_private_tasks_are_counted_and_never_shown(make_release, tmp_path):
+    """Nothing of a private task is in any file, and the counts include it."""
+    out = tmp_path / "site"
+    report(make_release(), out)
+    for path in out.rglob("*"):
+        if path.is_file():
+            assert "hidden-9" not in path.read_text()
+            assert "hidden-10" not in path.read_text()
+            assert "acme/hidden" not in path.read_text()
+    text = check(out / "tasks.html").text
+    assert re.search(r"9\s*ship, 1 private", text)
+    assert re.search(r"2\s*rejected by a later stage, 1 private", text)
+    assert "9 tasks" in check(out / "index.html").text
+
+
+def test_hidden_tests_and_excerpts_are_not_on_any_page(make_release, tmp_path):
+    """Names of hidden tests and excerpts of leaks stay in the records."""
+    out = tmp_path / "site"
+    report(make_release(), out)
+    everything = "".join(path.read_text() for path in out.rglob("*.html"))
+    assert "test_secret_name" not in everything
+    assert "SECRET-EXCERPT" not in everything
+    assert "/etc/leak" in (out / "leak-audit.html").read_text()
+
+
+def test_texts_from_outside_are_escaped(make_release, tmp_path):
+    """A title or statement with markup in it is shown as text."""
+    out = tmp_path / "site"
+    report(make_release(), out)
+    page = (out / "tasks" / "acme__flow-2.html").read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "Fix lost update &lt;2&gt;" in page
+
+
+@pytest.mark.parametrize("sample", [True, False])
+def test_every_page_says_what_is_sample_and_scripted(make_release, tmp_path, sample):
+    """A sample release says so on each page, and so does one with scripted agents."""
+    out = tmp_path / "site"
+    report(make_release(sample=sample), out)
+    for path in out.rglob("*.html"):
+        text = check(path).text
+        assert ("Sample." in text) is sample
+        assert "Scripted." in text
+
+
+def test_a_rate_never_stands_without_count_and_interval(make_release, tmp_path):
+    """Each bold rate on the leaderboard is followed by its interval and its number of tasks."""
+    out = tmp_path / "site"
+    report(make_release(), out)
+    page = (out / "index.html").read_text()
+    cells = re.findall(
+        r'<span class="rate"><b>[\d.]+%</b>.*?</span><span class="sub">(.*?)</span>', page
+    )
+    assert len(cells) >= 16
+    for cell in cells:
+        assert re.fullmatch(r"(\d+–\d+%|no interval.*) · \d+ tasks?( · few)?", cell)
+    assert "4 tasks · few" in page
+
+
+def test_without_runs_and_later_stages_pages_say_so(make_release, tmp_path):
+    """After mining alone the site is there, and says what is not known."""
+    out = tmp_path / "site"
+    report(make_release(with_runs=False, later=False), out)
+    assert "No runs are recorded" in check(out / "index.html").text
+    assert "No image has been audited yet" in check(out / "leak-audit.html").text
+    assert "No task has been validated yet" in check(out / "methodology.html").text
+    assert "Scripted." not in check(out / "index.html").text
+
+
+def test_a_task_that_became_private_loses_its_page(make_release, tmp_path):
+    """A second report removes the pages of its first that it does not make; other files stay."""
+    release, out = make_release(), tmp_path / "site"
+    report(release, out)
+    (out / "own.html").write_text("mine")
+    settings = release / "release.toml"
+    settings.write_text(settings.read_text().replace("private = [", 'private = ["acme__flow-1", '))
+    report(release, out)
+    assert not (out / "tasks" / "acme__flow-1.html").exists()
+    assert (out / "own.html").read_text() == "mine"
+    assert "acme__flow-1<" not in (out / "tasks.html").read_text()
+
+
+def test_the_same_records_give_the_same_pages(make_release, tmp_path):
+    """No date, no order of a set, no seed of the moment: two reports are equal byte by byte."""
+    release = make_release()
+    report(release, tmp_path / "one")
+    report(release, tmp_path / "two")
+    pages = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.html"))
+    assert pages
+    for path in pages:
+        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
+
+
+def test_corrections_exclusions_and_counts_add_up(make_release, tmp_path, capsys):
+    """The closing line counts shown and private tasks; the changelog names the correction."""
+    out = tmp_path / "site"
+    report(make_release(), out, "--json")
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["private"] == 2
+    assert len(answer["pages"]) == 16
+    text = check(out / "changelog.html").text
+    assert "acme__flow-3" in text
+    assert "an id as pytest spells it" in text
+    steps = check(out / "methodology.html").text
+    assert re.search(r"12 accepted \+ 1 rejected", steps)
+    assert re.search(r"9 accepted \+ 2 rejected \+ 1 waiting", steps)
+
+
+def test_malformed_runs_are_one_clear_line(make_release, tmp_path, capsys):
+    """A broken line in the runs names the file and the line, exit 2, and leaves no half site."""
+    release = make_release()
+    (release / "local" / "runs.jsonl").write_text('{"instance_id": \n{}\n')
+    assert run(["report", str(release), "--output", str(tmp_path / "site")]) == 2
+    assert "runs.jsonl: line 1: not JSON" in capsys.readouterr().err
+    assert not (tmp_path / "site").exists()
