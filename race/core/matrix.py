@@ -6,7 +6,7 @@ Which patches make a cell, which test modules are run, and in what order the run
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
@@ -18,6 +18,7 @@ CELLS: tuple[Cell, ...] = ("old-without", "old-with", "new-without", "new-with")
 Change = Literal["added", "changed", "deleted"]
 
 _TEST_NAME = re.compile(r"^(test.*|.*_tests?|tests?)\.py$")
+_DEFINES = re.compile(rb"^\+\s*((async )?def test|class Test)", re.MULTILINE)
 _TEST_FOLDERS = ("tests", "test", "testing")
 
 
@@ -58,22 +59,28 @@ def touched_files(patch: bytes) -> dict[str, Change]:
     return found
 
 
-def modules_with_tests(paths: Iterable[str]) -> tuple[str, ...]:
-    """The Python files among these that hold tests, by name; helpers only when there is nothing else."""
+def modules_with_tests(paths: Iterable[str], defining: Collection[str] = ()) -> tuple[str, ...]:
+    """The Python files among these that hold tests, by name or because the change defines some there.
+
+    Helpers only when there is nothing else; conftest and package files never.
+    """
     python = sorted(
         path
         for path in paths
         if path.endswith(".py") and PurePosixPath(path).name not in ("conftest.py", "__init__.py")
     )
-    named = [path for path in python if _TEST_NAME.match(PurePosixPath(path).name)]
+    named = [p for p in python if _TEST_NAME.match(PurePosixPath(p).name) or p in defining]
     return tuple(named or python)
 
 
 def touched_suite(test_patch: bytes) -> Suite:
     """The test modules that the test patch adds or changes."""
     kept = [path for path, change in touched_files(test_patch).items() if change != "deleted"]
+    defining = {change.new for change in read_patch(test_patch) if _DEFINES.search(change.section)}
     return Suite(
-        width="touched", paths=modules_with_tests(kept), why="the test files that the change touches"
+        width="touched",
+        paths=modules_with_tests(kept, defining),
+        why="the test files that the change touches",
     )
 
 

@@ -91,6 +91,8 @@ def test_helpers_are_run_only_when_there_is_nothing_else():
     assert modules_with_tests(["tests/conftest.py", "tests/helper.py", "tests/__init__.py"]) == (
         "tests/helper.py",
     )
+    both = ["tests/check_a.py", "tests/helper.py", "tests/test_b.py"]
+    assert modules_with_tests(both, {"tests/check_a.py"}) == ("tests/check_a.py", "tests/test_b.py")
     assert modules_with_tests(["tests/helper.py", "pkg/tests/foo_test.py", "tests.py"]) == (
         "pkg/tests/foo_test.py",
         "tests.py",
