@@ -1,6 +1,9 @@
 """Root-owned supervisor of test runs, inside the container. Standard library only, Python 3.8 and newer.
 
     python3 -I -S launch.py observe REQUEST.json     events of many runs, as JSON lines on stdout
+    python3 -I -S launch.py prepare                  while a test image is built: record base and tests
+    python3 -I -S launch.py grade                    grade what was done to the repository
+    python3 -I -S launch.py trial                    with the reference fix: what gradings may rely on
 
 It needs to be root with the capabilities CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID and SETUID, gives
 the tests none of them, and trusts nothing that they write.
@@ -59,9 +62,29 @@ def observe(path: str) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def main(mode: str, arguments: list[str]) -> int:
+    """Do what is asked for; the exit status."""
     if os.getuid() != 0:
-        sys.exit("launch.py must be started by root")
-    if sys.argv[1] == "observe":
-        sys.exit(observe(sys.argv[2]))
-    sys.exit("unknown mode")
+        print("launch.py must be started by root", file=sys.stderr)
+        return 2
+    if mode == "observe":
+        return observe(arguments[0])
+    import grade
+    import prepare
+    import report
+
+    if mode == "prepare":
+        prepare.prepare(grade.TASK)
+        return 0
+    if mode == "grade":
+        grade.grade(lambda task, result: report.write(report.report(task, result)))
+        return 0
+    if mode == "trial":
+        print(json.dumps(grade.try_out()))
+        return 0
+    print("no such mode: " + mode, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2:]))

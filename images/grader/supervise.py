@@ -138,6 +138,9 @@ class Attempt:
         self.collected: list[str] = []
         self.selected: int | None = None
         self.ended = False
+        self.reported: int | None = None
+        self.collect_errors = 0
+        self.seconds = 0.0
         self.garbled = 0
         self.reason = ""
         self._buffer = b""
@@ -149,7 +152,8 @@ class Attempt:
         for handle in (self.events, self.output):
             os.set_blocking(handle, False)
             selector.register(handle, selectors.EVENT_READ)
-        uid, ask_memory = self.order["uid"], time.monotonic() + 0.5
+        uid, started = self.order["uid"], time.monotonic()
+        ask_memory = started + 0.5
         try:
             while True:
                 for key, _ in selector.select(0.02 if self.pid else 0.005):
@@ -174,6 +178,7 @@ class Attempt:
                 self._ask_stacks(selector, keep)
         finally:
             selector.close()
+            self.seconds = time.monotonic() - started
             cage.end_all(uid)
             self._finish(keep)
 
@@ -259,8 +264,10 @@ class Attempt:
         elif kind == "outcome":
             self.place = ("between", "")
             self.done.append(str(event["id"]))
+        elif kind == "collect-error":
+            self.collect_errors += 1
         elif kind == "end":
-            self.ended = True
+            self.ended, self.reported = True, int(event["exit"])
         self.emit(event)
 
 

@@ -1,0 +1,402 @@
+"""What a submitted patch touches, and what of it may be graded.
+
+A patch is read and judged before anything applies it: what could only serve to deceive the grader
+is refused, what is not product code (tests, configuration, packaging, docs) is set aside, and the
+rest is graded. The same code runs here and inside test images, on Python 3.8 and newer, so this
+module and `paths` import nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+
+from race.core.paths import Layout
+
+SIZE_LIMIT = 50 * 2**20
+START_UP = frozenset({"sitecustomize", "usercustomize"})
+"""Modules that an interpreter imports by itself when it finds them."""
+RUNNER_FILES = frozenset(
+    {"conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
+     "pyproject.toml", ".coveragerc", ".env", ".envrc", ".flaskenv", "pyvenv.cfg", ".gitattributes",
+     ".gitmodules", ".gitignore", ".gitconfig", ".mailmap", ".pdbrc", ".netrc", ".pypirc", ".condarc"}
+)  # fmt: skip
+"""Files that steer a runner, a shell or git wherever they lie."""
+_COMPILED = re.compile(r"\.(pyc|pyo|so(\.[0-9.]+)?|pyd|dll|dylib|o|a|obj|lib|exe|class|wasm|whl|egg)$")
+_CACHES = frozenset(
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache",
+     "htmlcov", ".eggs", ".idea", ".vscode", "node_modules", ".venv", "venv"}
+)  # fmt: skip
+_AROUND = frozenset({"test", "test-data", "test-helper", "ci", "build", "docs", "changelog"})
+_IGNORED = re.compile("[\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]")
+_HUNK = re.compile(rb"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)", re.DOTALL)
+_LETTERS = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}
+
+
+class Unreadable(ValueError):
+    """A patch that does not parse: the line, and what is wrong there."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One file of a patch. `old` is empty for an added file, `new` for a deleted one."""
+
+    old: str
+    new: str
+    modes: tuple[str, ...]
+    binary: bool
+    section: bytes
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its paths, once each."""
+        return tuple(dict.fromkeys(path for path in (self.old, self.new) if path))
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What may be graded.
+
+    `verdict` is empty when there is something to grade, `unresolved` for a patch that says nothing,
+    `refused` for one that may not be applied; `reasons` say why. `graded` is the patch of the product
+    files alone, `product` their paths, `set_aside` the paths that are not graded.
+    """
+
+    verdict: str
+    reasons: tuple[str, ...] = ()
+    graded: bytes = b""
+    product: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Product files that end because they are renamed to a path that is set aside."""
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a judgement needs to know of the task.
+
+    `tree` are the paths at the base, `hidden` those that the hidden tests own, `taken` the names of
+    modules that the environment has (standard library, runner, dependencies).
+    """
+
+    tree: Collection[str] = ()
+    hidden: Collection[str] = ()
+    taken: Collection[str] = field(default_factory=frozenset)
+
+
+def nothing_to_apply(patch: bytes) -> str:
+    """Why a submission is unresolved without a look at any container, or an empty string."""
+    if not patch.strip():
+        return "the submission is empty"
+    if not re.search(rb"^(diff --git |--- [^\n]*\n\+\+\+ )", patch, re.MULTILINE):
+        return "the submission is no unified diff"
+    return ""
+
+
+def without_carriage_returns(patch: bytes) -> bytes:
+    """The patch as it was before every one of its lines, headers too, was given a carriage return."""
+    lines = patch.split(b"\n")
+    heads = [line for line in lines if line.startswith((b"diff --git ", b"--- ", b"+++ ", b"@@ "))]
+    if heads and all(line.endswith(b"\r") for line in heads):
+        return b"\n".join(line[:-1] if line.endswith(b"\r") else line for line in lines)
+    return patch
+
+
+def judge(patch: bytes, around: Surroundings) -> Judgement:
+    """Decide what of a patch is graded."""
+    nothing = nothing_to_apply(patch)
+    if nothing:
+        return Judgement("unresolved", (nothing,))
+    if len(patch) > SIZE_LIMIT:
+        return Judgement("refused", (f"the patch is larger than {SIZE_LIMIT // 2**20} MiB",))
+    try:
+        changes = read_patch(without_carriage_returns(patch))
+    except Unreadable as error:
+        return Judgement("refused", (f"the patch does not parse: {error}",))
+    if not changes:
+        return Judgement("unresolved", ("the submission changes no file",))
+    return judge_changes(changes, around)
+
+
+def judge_changes(changes: Iterable[Change], around: Surroundings) -> Judgement:
+    """Decide what of a list of changes is graded."""
+    layout = Layout(around.tree)
+    known = frozenset(around.tree)
+    hidden = frozenset(around.hidden)
+    reasons: list[str] = []
+    sections: list[bytes] = []
+    product: dict[str, None] = {}
+    aside: dict[str, None] = {}
+    gone: list[str] = []
+    for change in changes:
+        problem = _forbidden(change, hidden)
+        if problem:
+            reasons.append(problem)
+            continue
+        kept = [path for path in change.paths if is_product(path, layout, hidden)]
+        if change.binary and not any(layout.kind(path) == "product" for path in kept):
+            kept = []
+        aside.update(dict.fromkeys(path for path in change.paths if path not in kept))
+        if not kept:
+            continue
+        problem = _misplaced(change, kept, known, around.taken)
+        if problem:
+            reasons.append(problem)
+            continue
+        product.update(dict.fromkeys(kept))
+        if change.new in kept or not change.new:
+            sections.append(change.section)
+        else:
+            gone.append(change.old)
+    if reasons:
+        return Judgement("refused", tuple(reasons), b"", (), tuple(aside))
+    if not product:
+        why = "nothing of the submission is product code"
+        return Judgement("unresolved", (why,), b"", (), tuple(aside))
+    return Judgement("", (), b"".join(sections), tuple(product), tuple(aside), tuple(gone))
+
+
+def is_product(path: str, layout: Layout, hidden: Collection[str]) -> bool:
+    """Is this a file that a fix may be in? Tests, settings, packaging and docs are not."""
+    parts = path.split("/")
+    name = parts[-1].lower()
+    if path in hidden or name in RUNNER_FILES or name.startswith(".env"):
+        return False
+    if any(part in _CACHES or part.endswith((".egg-info", ".dist-info")) for part in parts):
+        return False
+    return layout.kind(path) not in _AROUND
+
+
+def _forbidden(change: Change, hidden: Collection[str]) -> str:
+    """Why a change may not be applied whatever side it is on, or an empty string."""
+    for path in change.paths:
+        shown = path.encode("unicode_escape").decode()
+        if not path.isprintable() or "\\" in path:
+            return f"{shown}: unprintable characters or a backslash in a path"
+        parts = path.split("/")
+        if path.startswith("/") or any(part in ("", ".", "..") for part in parts):
+            return f"{shown}: not a plain relative path"
+        if any(_is_git(part) for part in parts):
+            return f"{shown}: inside git's own folder"
+        if len(path) > 1000 or any(len(part.encode()) > 255 for part in parts):
+            return f"{shown[:80]}...: the path is too long"
+        stem = parts[-1].split(".")[0].lower()
+        if parts[-1].lower().endswith((".pth", ".egg-link")) or START_UP & {stem, *parts[:-1]}:
+            return f"{shown}: a file that Python runs or reads by itself at start"
+        if any(owned.startswith(path + "/") for owned in hidden):
+            return f"{shown}: stands where a folder of hidden tests has to be"
+    for mode in change.modes:
+        if mode == "120000":
+            return f"{change.new or change.old}: a symbolic link"
+        if mode == "160000":
+            return f"{change.new or change.old}: a submodule"
+        if mode not in ("100644", "100755", "100664", "100600"):
+            return f"{change.new or change.old}: file mode {mode}"
+    return ""
+
+
+def _is_git(part: str) -> bool:
+    """Does a file system or git itself take this name for `.git`?"""
+    plain = _IGNORED.sub("", part.lower()).rstrip(" .").partition(":")[0]
+    return plain in (".git", "git~1")
+
+
+def _misplaced(change: Change, kept: list[str], known: Collection[str], taken: Collection[str]) -> str:
+    """Why a change of product files may not be applied, or an empty string."""
+    for path in kept:
+        if _COMPILED.search(path.lower()):
+            return f"{path}: a compiled or packed file"
+        if path in known or path != change.new:
+            continue
+        for root in ("", "src/", "lib/", "python/"):
+            if not path.startswith(root):
+                continue
+            first = path[len(root) :].split("/")[0]
+            module = first.split(".")[0]
+            if module in taken and not _exists(root + first, known) and _is_code(path):
+                return f"{path}: takes the name of the module {module}, which is not the project's"
+    if change.binary:
+        return f"{kept[0]}: a binary change of product code"
+    return ""
+
+
+def _exists(entry: str, known: Collection[str]) -> bool:
+    return entry in known or any(path.startswith(entry + "/") for path in known)
+
+
+def _is_code(path: str) -> bool:
+    return path.endswith((".py", ".pyi", ".pyx", ".pyw")) or "." not in path.rsplit("/", 1)[-1]
+
+
+def read_patch(patch: bytes) -> list[Change]:
+    """The files of a unified diff, in order. Text between them (a mail, a commit message) is skipped.
+
+    Raises Unreadable when a hunk is not as long as it says, or a file has no name.
+    """
+    reader = _Reader(patch.split(b"\n"))
+    changes: list[Change] = []
+    while reader.seek():
+        changes.append(reader.file())
+    return changes
+
+
+class _Reader:
+    """Walks the lines of a patch."""
+
+    def __init__(self, lines: list[bytes]) -> None:
+        if lines and lines[-1] == b"":
+            lines.pop()
+        self.lines, self.at = lines, 0
+
+    def peek(self, offset: int = 0) -> bytes:
+        place = self.at + offset
+        return self.lines[place] if place < len(self.lines) else b""
+
+    def _plain_start(self) -> bool:
+        """Do `---` and `+++` lines start a file here without a `diff --git` line?"""
+        return self.peek().startswith(b"--- ") and self.peek(1).startswith(b"+++ ")
+
+    def seek(self) -> bool:
+        """Go to the next file; False when there is none."""
+        while self.at < len(self.lines):
+            line = self.peek()
+            if line.startswith(b"diff --git ") or self._plain_start():
+                return True
+            if line.startswith((b"*** ", b"diff --cc ", b"diff --combined ")) and self.peek(1)[:4] in (
+                b"--- ",
+                b"inde",
+            ):
+                raise Unreadable(f"line {self.at + 1}: not in unified format")
+            if line.startswith(b"@@ -"):
+                raise Unreadable(f"line {self.at + 1}: a hunk without a file")
+            self.at += 1
+        return False
+
+    def file(self) -> Change:
+        """One file's section, which starts here."""
+        start, old, new = self.at, "", ""
+        modes: list[str] = []
+        binary, added, deleted = False, False, False
+        if self.peek().startswith(b"diff --git "):
+            old, new = header_paths(self.peek())
+            self.at += 1
+            while self.at < len(self.lines):
+                line = self.peek()
+                if line.startswith((b"diff --git ", b"@@ -", b"--- ")):
+                    break
+                word, _, rest = line.partition(b" ")
+                if line.startswith(
+                    (b"new file mode ", b"deleted file mode ", b"old mode ", b"new mode ")
+                ):
+                    modes.append(line.rsplit(b" ", 1)[1].strip().decode("ascii", "replace"))
+                    added = added or line.startswith(b"new file")
+                    deleted = deleted or line.startswith(b"deleted file")
+                elif line.startswith((b"rename from ", b"copy from ")):
+                    old = unquote(line.split(b" ", 2)[2])
+                elif line.startswith((b"rename to ", b"copy to ")):
+                    new = unquote(line.split(b" ", 2)[2])
+                elif word == b"index" and rest.count(b" ") == 1:
+                    modes.append(rest.rsplit(b" ", 1)[1].strip().decode("ascii", "replace"))
+                elif line.startswith(b"GIT binary patch"):
+                    binary = True
+                    self._skip_binary()
+                    break
+                elif line.startswith(b"Binary files "):
+                    binary = True
+                elif word not in (b"similarity", b"dissimilarity"):
+                    break
+                self.at += 1
+        if self._plain_start():
+            before, after = self.peek()[4:], self.peek(1)[4:]
+            old = "" if _is_null(before) else _strip(unquote(before.split(b"\t")[0]))
+            new = "" if _is_null(after) else _strip(unquote(after.split(b"\t")[0]))
+            self.at += 2
+            self._hunks()
+        old, new = ("" if added else old), ("" if deleted else new)
+        if not old and not new:
+            raise Unreadable(f"line {start + 1}: a file without a name")
+        section = b"\n".join(self.lines[start : self.at]) + b"\n"
+        return Change(old, new, tuple(modes), binary, section)
+
+    def _skip_binary(self) -> None:
+        while self.at < len(self.lines) and not self.peek().startswith(b"diff --git "):
+            self.at += 1
+
+    def _hunks(self) -> None:
+        found = False
+        while True:
+            match = _HUNK.match(self.peek())
+            if match is None:
+                if not found:
+                    raise Unreadable(f"line {self.at + 1}: a file without a hunk")
+                return
+            found = True
+            begin = self.at + 1
+            old, new = (int(count) if count is not None else 1 for count in match.groups())
+            self.at += 1
+            while old > 0 or new > 0:
+                if self.at >= len(self.lines):
+                    raise Unreadable(f"line {begin}: the hunk is cut short")
+                sign = self.peek()[:1]
+                if sign in (b" ", b"", b"\t", b"\r"):
+                    old, new = old - 1, new - 1
+                elif sign == b"-":
+                    old -= 1
+                elif sign == b"+":
+                    new -= 1
+                elif sign != b"\\":
+                    raise Unreadable(f"line {self.at + 1}: the hunk of line {begin} is cut short")
+                self.at += 1
+            if old < 0 or new < 0:
+                raise Unreadable(f"line {begin}: the hunk is longer than it says")
+            if self.peek().startswith(b"\\"):
+                self.at += 1
+
+
+def header_paths(line: bytes) -> tuple[str, str]:
+    """Both paths of a `diff --git a/X b/X` line; empty when they cannot be told apart."""
+    rest = line[len(b"diff --git ") :].rstrip(b"\r\n")
+    if rest.startswith(b'"'):
+        end = re.search(rb'[^\\]" ', rest)
+        if end is None:
+            return "", ""
+        return _strip(unquote(rest[: end.end() - 1])), _strip(unquote(rest[end.end() :]))
+    if b' "' in rest:
+        first, _, second = rest.partition(b" ")
+        return _strip(unquote(first)), _strip(unquote(second))
+    half = len(rest) // 2
+    first, second = rest[:half], rest[half + 1 :]
+    if rest[half : half + 1] == b" " and first.partition(b"/")[2] == second.partition(b"/")[2]:
+        return _strip(unquote(first)), _strip(unquote(second))
+    words = rest.split(b" ")
+    if len(words) == 2:
+        return _strip(unquote(words[0])), _strip(unquote(words[1]))
+    return "", ""
+
+
+def unquote(path: bytes) -> str:
+    """A path as git prints it: plain, or in quotes with C escapes when it holds unusual bytes."""
+    path = path.rstrip(b"\r\n")
+    if len(path) > 1 and path.startswith(b'"') and path.endswith(b'"'):
+        path = _ESCAPE.sub(_unescape, path[1:-1])
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _unescape(match: re.Match[bytes]) -> bytes:
+    code = match.group(1)
+    if len(code) == 3:
+        return bytes([int(code, 8) & 255])
+    return _LETTERS.get(code, code)
+
+
+def _strip(path: str) -> str:
+    """Without its first component, as `-p1` takes it; an absolute path stays what it is."""
+    if path.startswith("/"):
+        return path
+    return path.partition("/")[2] or path
+
+
+def _is_null(path: bytes) -> bool:
+    return path.split(b"\t")[0].strip() == b"/dev/null"
