@@ -53,7 +53,7 @@ check: $(STAMP)
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/python -m pytest -q -m "not engine and not network"
+	.venv/bin/python -m pytest -q -m "not engine and not network and not slow"
 
 format: $(STAMP)
 	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .

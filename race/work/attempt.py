@@ -20,11 +20,11 @@ from race.core.records import Mined, canonical, digest, sha256
 from race.core.scripted import PREFIX, SKILLS, script
 from race.core.sealed import ImageRecipe, Sealed
 from race.core.specified import Specified
-from race.core.validated import Validated
 from race.errors import Accident, Malformed, Missing, UsageError
 from race.ports import AgentLimits, AgentRun, ContainerSpec, Limits
 from race.store import Store, TaskFolder
 from race.work.grading import grade
+from race.work.listed import listed_tests
 from race.work.run_log import RunLog
 from race.work.submission import Submission, take_submission
 from race.workbench import Workbench
@@ -53,20 +53,21 @@ class Given:
 def given(store: Store, task: TaskFolder) -> Given:
     """A sealed task. Raises UsageError when it is not sealed, Malformed when its folder is broken."""
     mined, specified = task.read(Mined), task.read(Specified)
-    sealed, validated = task.read(Sealed), task.read(Validated)
-    if sealed is None or not sealed.accepted or specified is None or mined is None or validated is None:
+    sealed = task.read(Sealed)
+    if sealed is None or not sealed.accepted or specified is None or mined is None:
         raise UsageError(f"{task.id} is not sealed; run `race seal` first")
     if not sealed.env_image or not sealed.test_image or not specified.statement or not mined.fix_patch:
         raise Malformed(task.path / "seal.json", "", "an accepted task without images or statement")
     fix = task.read_file(mined.fix_patch)
+    listed = listed_tests(task)
     return Given(
         task=task,
         statement=task.read_file(specified.statement).decode(),
         fix=fix,
         env=sealed.env_image,
         test=sealed.test_image,
-        fail_to_pass=validated.fail_to_pass,
-        pass_to_pass=validated.pass_to_pass,
+        fail_to_pass=tuple(listed.fail_to_pass),
+        pass_to_pass=tuple(listed.pass_to_pass),
         digest=digest(protocol(store, task, fix)),
     )
 
