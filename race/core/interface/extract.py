@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from race.core.interface.changes import Changes, says
 from race.core.interface.fixtures import Fixtures
 from race.core.interface.items import InterfaceItem, ItemKind
-from race.core.interface.signatures import accepted, call_shape, result_sizes
+from race.core.interface.signatures import accepted, call_shape, result_sizes, result_type, returns_value
 from race.core.interface.syntax import Class, Function, Module, Variable
 from race.core.interface.tree import External, Missing, Resolved, SourceTree
 from race.core.interface.uses import Use
@@ -125,6 +125,8 @@ class Interface:
                     yield InterfaceItem(kind="coroutine", name=self.public(use.owner))
             elif use.kind == "unpacked" and isinstance(use.owner, Function):
                 yield from self._result(use.owner, use.positional)
+            elif use.kind == "result" and isinstance(use.owner, Function):
+                yield from self._newly_returns(use.owner)
             elif use.kind == "fixture" and isinstance(use.owner, Function):
                 module = self.before.at(use.owner.path)
                 if module is None or use.owner.name not in module.members:
@@ -263,7 +265,14 @@ class Interface:
             return
         now, then = result_sizes(function), result_sizes(old)
         if count in now and then and count not in then:
-            yield InterfaceItem(kind="result", name=self.public(function), detail=str(count))
+            yield InterfaceItem(kind="result", name=self.public(function), detail=f"{count} values")
+
+    def _newly_returns(self, function: Function) -> Iterator[InterfaceItem]:
+        """A function that gave nothing before gives something that a test looks at."""
+        old = self.changes.function_before(function)
+        if old is not None and not returns_value(old) and returns_value(function):
+            detail = result_type(function)
+            yield InterfaceItem(kind="result", name=self.public(function), detail=detail)
 
     def _text(self, use: Use) -> Iterator[InterfaceItem]:
         wanted = use.name

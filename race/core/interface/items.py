@@ -17,7 +17,7 @@ class InterfaceItem(Closed):
     """`name` is dotted, as a test would write it. `detail` depends on the kind.
 
     class, function, method: the call that tests make of it, as `(a, *, b=...)`. exception, warning:
-    its base class. parameter: the callable that takes it. result: how many values. message, text:
+    its base class. parameter: the callable that takes it. result: what is returned. message, text:
     the exception it belongs to, or nothing; the wording is the name. `asynchronous`: the result is
     awaited. `position`: the place of a parameter that tests pass by position, from 1. `tests`:
     which fail-to-pass tests rely on it.
@@ -48,7 +48,7 @@ class InterfaceItem(Closed):
         if self.kind == "coroutine":
             return f"`{self.name}(...)` is awaited: a coroutine function"
         if self.kind == "result":
-            return f"`{self.name}(...)` returns {self.detail} values"
+            return f"`{self.name}(...)` returns {self.detail}"
         if self.kind == "message":
             owner = f" of `{self.detail}`" if self.detail else ""
             return f"message{owner}: `{_tick(self.name)}`"
@@ -76,7 +76,7 @@ _LINES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (rf"^fixture `({_NAME})`", "fixture"),
         (rf"^parameter `({_NAME})` of `({_NAME})\(.*\)`", "parameter"),
         (rf"^`({_NAME})\(.*\)` is awaited", "coroutine"),
-        (rf"^`({_NAME})\(.*\)` returns (\d+) values", "result"),
+        (rf"^`({_NAME})\(.*\)` returns ([\w ]+)", "result"),
         (r"^message(?: of `([^`]+)`)?: `([^`]+)`", "message"),
         (r"^text `([^`]+)`", "text"),
     )

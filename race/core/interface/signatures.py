@@ -84,3 +84,26 @@ def result_sizes(function: Function) -> set[int]:
         for node in ast.walk(function.node)
         if isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple)
     }
+
+
+def returns_value(function: Function) -> bool:
+    """It returns or yields something other than None in a statement of its own."""
+    queue: list[ast.AST] = list(function.node.body)
+    while queue:
+        node = queue.pop()
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            continue
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        given = node.value if isinstance(node, ast.Return) else None
+        if given is not None and not (isinstance(given, ast.Constant) and given.value is None):
+            return True
+        queue.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def result_type(function: Function) -> str:
+    """What it returns in a word or two: the outermost name of its annotation, or `a value`."""
+    name = dotted(function.node.returns) if function.node.returns is not None else ""
+    last = name.rpartition(".")[2]
+    return f"a {last}" if last and last not in ("None", "Any", "Optional", "Union") else "a value"

@@ -8,7 +8,7 @@ from typing import Protocol
 from race.core.interface.syntax import Class, Module, dotted
 from race.core.interface.tree import External, SourceTree
 from race.core.interface.uses import RAISES, RUNS_COROUTINE, WARNS, Use
-from race.core.interface.values import Foreign, Instance, Text, Values
+from race.core.interface.values import Caught, Foreign, Instance, Text, Values
 
 
 class Walker(Protocol):
@@ -51,8 +51,7 @@ def special_call(walk: Walker, node: ast.Call, callees: Values, env: dict[str, V
         if spec is not None:
             return _objects(walk.expression(spec, env)) or None
     if written in RAISES or name in RAISES or name in WARNS:
-        _expected(walk, node, env)
-        return None
+        return _expected(walk, node, env) or None
     if last in RUNS_COROUTINE and node.args:
         for item in node.args:
             walk.awaited(item, env)
@@ -101,8 +100,8 @@ def _dotted_path(walk: Walker, path: str, *, module: bool) -> Values:
     return ()
 
 
-def _expected(walk: Walker, node: ast.Call, env: dict[str, Values]) -> None:
-    """The exceptions or warnings that the test wants to see."""
+def _expected(walk: Walker, node: ast.Call, env: dict[str, Values]) -> Values:
+    """The exceptions or warnings that the test wants to see; what `as` binds."""
     wording = next((pair.value for pair in node.keywords if pair.arg == "match"), None)
     outer, walk.context = walk.context, "pattern"
     texts = walk.expression(wording, env) if wording is not None else ()
@@ -110,12 +109,15 @@ def _expected(walk: Walker, node: ast.Call, env: dict[str, Values]) -> None:
     text = next((item.value for item in texts if isinstance(item, Text)), "")
     wanted = node.args[0] if node.args else None
     parts = wanted.elts if isinstance(wanted, ast.Tuple) else [wanted] if wanted else []
+    caught: list[Caught] = []
     for part in parts:
         for value in walk.expression(part, env):
             if isinstance(value, Class):
                 walk.record(Use("raises", value.name, value, context=text))
+                caught.append(Caught(value))
             elif isinstance(value, External):
                 walk.record(Use("raises", value.name, context=text))
+    return tuple(caught)
 
 
 _WORDS = {
@@ -127,22 +129,35 @@ _WORDS = {
 def claim(node: ast.expr) -> tuple[ast.expr | None, str]:
     """What an assertion is about, and in words what must hold; (None, '') when it is not plain."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return node.operand, "is false"
-    if isinstance(node, (ast.Attribute, ast.Call)):
-        return node, "is true"
+        return _bare(node.operand), "is false"
+    if isinstance(node, (ast.Attribute, ast.Call, ast.Await)):
+        return _bare(node), "is true"
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:
         return None, ""
     left, right = node.left, node.comparators[0]
     words = _WORDS.get(type(node.ops[0]), "")
     if isinstance(left, ast.Constant):
         left, right = right, left
-    plain = isinstance(right, ast.Constant) and len(repr(right.value)) <= 30
-    empty = isinstance(right, (ast.List, ast.Tuple)) and not right.elts
-    if not words or not (plain or empty):
+    shown = _literal(right)
+    if not words or not shown:
         return None, ""
     if isinstance(left, ast.Call) and dotted(left) == "len" and len(left.args) == 1:
-        return left.args[0], f"has a length that {words} `{ast.unparse(right)}`"
-    return left, f"{words} `{ast.unparse(right)}`"
+        return _bare(left.args[0]), f"has a length that {words} `{shown}`"
+    return _bare(left), f"{words} `{shown}`"
+
+
+def _bare(node: ast.expr) -> ast.expr:
+    """An expression without its await."""
+    return node.value if isinstance(node, ast.Await) else node
+
+
+def _literal(node: ast.expr) -> str:
+    """A short plain value as Python writes it, or nothing."""
+    try:
+        text = repr(ast.literal_eval(node))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    return text if len(text) <= 60 and "`" not in text and "\n" not in text else ""
 
 
 def _objects(values: Values) -> Values:

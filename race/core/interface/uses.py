@@ -9,7 +9,7 @@ from race.core.interface.syntax import Class, Function, Module
 
 UseKind = Literal[
     "module", "name", "member", "loose", "call", "loose-call", "fixture", "text", "awaited", "unpacked",
-    "outside", "raises", "claim",
+    "outside", "raises", "claim", "result",
 ]  # fmt: skip
 
 
@@ -23,7 +23,8 @@ class Use:
     result is awaited. unpacked: `owner`'s result is taken apart into `positional` values. text: a
     string; `context` says what it is compared with (pattern, compare, plain). outside: a call of
     something that is not the product's. raises: an exception is expected, `context` its wording.
-    claim: an assertion about `owner`'s member `name`; `context` says what must hold, in words.
+    claim: an assertion about `owner`'s member `name`, or about what function `owner` returned;
+    `context` says what must hold, in words. result: what `owner` returns is looked at.
     """
 
     kind: UseKind

@@ -33,6 +33,13 @@ class Method:
 
 
 @dataclass(frozen=True)
+class Caught:
+    """What `pytest.raises(cls) as name` or `assertRaises` binds; the error is its `value`."""
+
+    cls: Class
+
+
+@dataclass(frozen=True)
 class Text:
     """A string that the source spells out."""
 
@@ -46,7 +53,9 @@ class Local:
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
-Value = Module | Class | Function | Variable | External | Instance | Foreign | Method | Text | Local
+Value = (
+    Module | Class | Function | Variable | External | Instance | Foreign | Method | Text | Local | Caught
+)
 Values = tuple[Value, ...]
 
 _WRAPPERS = {
@@ -152,6 +161,8 @@ class Inference:
             return known(self.tree.attribute(value, name))
         if isinstance(value, Foreign):
             return (Foreign(f"{value.name}.{name}"),)
+        if isinstance(value, Caught) and name in ("value", "exception"):
+            return (Instance(value.cls),)
         if not isinstance(value, (Class, Instance)):
             return ()
         cls = value if isinstance(value, Class) else value.cls

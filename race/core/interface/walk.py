@@ -53,6 +53,9 @@ class Walk:
         self._later: list[tuple[Module, list[ast.stmt], Env]] = []
         self._returned: list[Values] = []
         self._depth = 0
+        self._origins: dict[str, Function] = {}
+        self._narrowed: dict[str, Values] = {}
+        self._inner: dict[int, Env] = {}
 
     def record(self, use: Use) -> None:
         """Keep a use."""
@@ -181,8 +184,9 @@ class Walk:
                 self.expression(item, env)
             env[node.name] = (Local(node),)
             inner = self._local_parameters(node, env)
+            self._inner[id(node)] = inner = _Late(inner, env)
             if self._module is not None:
-                self._later.append((self._module, node.body, _Late(inner, env)))
+                self._later.append((self._module, node.body, inner))
         elif isinstance(node, ast.ClassDef):
             self._local_class(node, env)
         elif isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
@@ -202,8 +206,11 @@ class Walk:
                 elements = merge(*(self.expression(item, env) for item in node.iter.elts))
             self._bind(node.target, elements, env)
             self.body(node.body + node.orelse, env)
+        elif isinstance(node, ast.Try):
+            self._try(node, env)
         elif isinstance(node, ast.Assert):
             self.expression(node.test, env)
+            self._narrow(node.test, env)
             self._claim(node.test, env)
         elif isinstance(node, (ast.Return, ast.Expr)):
             if node.value is not None:
@@ -213,13 +220,37 @@ class Walk:
         else:
             self._generic(node, env)
 
+    def _try(self, node: ast.Try, env: Env) -> None:
+        self.body(node.body, env)
+        for handler in node.handlers:
+            kinds = self.expression(handler.type, env) if handler.type is not None else ()
+            if handler.name:
+                env[handler.name] = tuple(Instance(kind) for kind in kinds if isinstance(kind, Class))
+            self.body(handler.body, env)
+        self.body(node.orelse + node.finalbody, env)
+
+    def _narrow(self, node: ast.expr, env: Env) -> None:
+        """`assert isinstance(x, cls)`: from here on the same text is an object of that class."""
+        if isinstance(node, ast.Call) and dotted(node.func) == "isinstance" and len(node.args) == 2:
+            for value in self.expression(node.args[1], env):
+                if isinstance(value, Class):
+                    self._narrowed[ast.unparse(node.args[0])] = (Instance(value),)
+                    self.record(Use("raises", value.name, value))
+
     def _claim(self, node: ast.expr, env: Env) -> None:
         """An assertion about a member of a product object, when it compares with a plain value."""
         subject, words = claim(node)
         if subject is None:
             return
+        if isinstance(subject, ast.Name) and subject.id in self._origins:
+            self.record(Use("claim", "", self._origins[subject.id], context=words))
         called = isinstance(subject, ast.Call)
         member = subject.func if isinstance(subject, ast.Call) else subject
+        if isinstance(subject, ast.Call):
+            for callee in self._callees(subject.func, env):
+                function = callee.function if isinstance(callee, Method) else callee
+                if isinstance(function, Function) and not self.tree.is_test(function.path):
+                    self.record(Use("result", owner=function))
         if isinstance(member, ast.Attribute):
             for value in self._callees(member.value, env):
                 if isinstance(value, (Instance, Class)):
@@ -299,6 +330,7 @@ class Walk:
         values = self.expression(node.value, env) if node.value is not None else ()
         if isinstance(node, ast.AnnAssign) and not values and self._module is not None:
             values = self.inference.annotation(node.annotation, self._module.name)
+        self._remember(node, env)
         goals = node.targets if isinstance(node, ast.Assign) else [node.target]
         for goal in goals:
             parts = node.value.elts if isinstance(node.value, (ast.Tuple, ast.List)) else []
@@ -310,6 +342,20 @@ class Walk:
                 self._unpacked(node.value, len(goal.elts), env)
                 values = ()
             self._bind(goal, values, env)
+
+    def _remember(self, node: ast.Assign | ast.AnnAssign | ast.AugAssign, env: Env) -> None:
+        """Which product function a local name got its value from; that its result is used."""
+        value = node.value.value if isinstance(node.value, ast.Await) else node.value
+        goal = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        if not isinstance(goal, ast.Name):
+            return
+        self._origins.pop(goal.id, None)
+        if isinstance(value, ast.Call):
+            for callee in self._callees(value.func, env):
+                function = callee.function if isinstance(callee, Method) else callee
+                if isinstance(function, Function) and not self.tree.is_test(function.path):
+                    self._origins[goal.id] = function
+                    self.record(Use("result", owner=function))
 
     def _unpacked(self, value: ast.expr | None, count: int, env: Env) -> None:
         inner = value.value if isinstance(value, ast.Await) else value
@@ -342,6 +388,12 @@ class Walk:
 
     def expression(self, node: ast.expr, env: Env) -> Values:
         """What an expression may be worth; records every use on the way."""
+        values = self._worth(node, env)
+        if self._narrowed and isinstance(node, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
+            return self._narrowed.get(ast.unparse(node), values)
+        return values
+
+    def _worth(self, node: ast.expr, env: Env) -> Values:
         if isinstance(node, ast.Name):
             return self._name(node.id, env)
         if isinstance(node, ast.Attribute):
@@ -484,8 +536,23 @@ class Walk:
         self._record_call(node, callees, tuple(named))
         results: list[Values] = []
         for callee in callees:
+            if isinstance(callee, Local) and id(callee.node) in self._inner:
+                self._hand_over(callee.node, self._inner[id(callee.node)], arguments, named)
             results.append(self._result(callee, arguments, named))
         return merge(*results)
+
+    def _hand_over(
+        self,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        inner: Env,
+        arguments: tuple[Values, ...],
+        named: Env,
+    ) -> None:
+        """Tell a nested function, whose body comes later, what it is called with."""
+        names = [item.arg for item in (*node.args.posonlyargs, *node.args.args)]
+        for name, values in (*zip(names, arguments, strict=False), *named.items()):
+            if values and not dict.get(inner, name):
+                inner[name] = values
 
     def _record_call(self, node: ast.Call, callees: Values, keywords: tuple[str, ...]) -> None:
         starred = any(isinstance(item, ast.Starred) for item in node.args)

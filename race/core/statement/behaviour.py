@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from race.core.interface.extract import Interface
-from race.core.interface.syntax import Class, Function
+from race.core.interface.syntax import Class, Function, Module
 from race.core.interface.uses import Use
 from race.core.records import Closed
+from race.core.statement.steps import short, steps_of
 
 _CLOSING = {"close", "aclose", "stop", "shutdown", "disconnect", "terminate", "join", "__aexit__"}
 _THREADS = re.compile(
@@ -25,12 +26,19 @@ _COLLECT = re.compile(r"(^|\.)(gc\.collect|weakref\.ref|ref)$")
 _CANCEL = re.compile(r"(^|\.)(cancel|move_on_after|CancelScope|cancel_scope|uncancel)$")
 
 
+_TAGS = (
+    (_THREADS, "threads"), (_TASKS, "tasks"), (_LOOPS, "loops"), (_CONTEXT, "context"),
+    (_PROCESSES, "processes"), (_COLLECT, "collected"), (_CANCEL, "cancelled"),
+)  # fmt: skip
+
+
 class Behaviour(Closed):
     """One test function without its name: safe to tell from.
 
     `subjects` are public names of the product that it calls, the likeliest first, and `changed`
     those of them that are defined where the fix changes something. `situation` are tags. `raises`
     are exceptions that it expects, `claims` what must hold of the product afterwards, in words.
+    `steps` are what it does with the product, in order, in words.
     """
 
     subjects: tuple[str, ...] = ()
@@ -38,6 +46,7 @@ class Behaviour(Closed):
     situation: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
 
 def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
@@ -50,18 +59,25 @@ def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
         situation=tuple(_situation(interface, uses)),
         raises=tuple(_raises(interface, uses)),
         claims=tuple(_claims(interface, uses)),
+        steps=tuple(steps_of(interface, uses)),
     )
 
 
 def _subjects(interface: Interface, uses: Sequence[Use]) -> tuple[list[str], list[str]]:
     found: dict[str, tuple[bool, bool]] = {}
     for use in uses:
-        owner = use.owner
-        if use.kind != "call" or not isinstance(owner, (Class, Function)):
+        owner: Module | Class | Function | None = use.owner
+        receiver = use.receiver  # the class that the method was taken from
+        if use.kind == "member" and isinstance(owner, Class):
+            method = interface.after.member(owner, use.name)
+            if not isinstance(method, Function) or use.name.startswith("_"):
+                continue
+            owner, receiver = method, use.owner if isinstance(use.owner, Class) else None
+        elif use.kind != "call" or not isinstance(owner, (Class, Function)):
             continue
         if interface.after.is_test(owner.path):
             continue
-        name = interface.public(owner, use.receiver)
+        name = interface.public(owner, receiver)
         if owner.name.startswith("__"):
             name = name.rpartition(".")[0]
         private = any(part.startswith("_") for part in name.split("."))
@@ -79,11 +95,8 @@ def _situation(interface: Interface, uses: Sequence[Use]) -> list[str]:
             name = interface.public(use.owner, use.receiver)
         if use.kind not in ("outside", "call", "loose-call", "member", "loose"):
             continue
-        for pattern, tag in (
-            (_THREADS, "threads"), (_TASKS, "tasks"), (_LOOPS, "loops"), (_CONTEXT, "context"),
-            (_PROCESSES, "processes"), (_COLLECT, "collected"), (_CANCEL, "cancelled"),
-        ):  # fmt: skip
-            if pattern.search(name):
+        for pattern, tag in _TAGS:
+            if pattern.search(name) and (use.kind == "outside" or tag in ("tasks", "cancelled")):
                 tags.add(tag)
         last = name.rpartition(".")[2]
         if last in _CLOSING and use.kind in ("call", "loose-call", "outside") and last != "join":
@@ -103,6 +116,8 @@ def _raises(interface: Interface, uses: Sequence[Use]) -> Iterable[str]:
 def _claims(interface: Interface, uses: Sequence[Use]) -> Iterable[str]:
     words: dict[str, None] = {}
     for use in uses:
+        if use.kind == "claim" and isinstance(use.owner, Function):
+            words[f"what `{short(interface.public(use.owner))}` returns {use.context}"] = None
         if use.kind == "claim" and isinstance(use.owner, Class):
             holder = next(
                 (
@@ -113,5 +128,5 @@ def _claims(interface: Interface, uses: Sequence[Use]) -> Iterable[str]:
                 None,
             )
             if holder is not None and not use.name.startswith("_"):
-                words[f"`{interface.public(holder)}.{use.name}` {use.context}"] = None
+                words[f"`{short(interface.public(holder))}.{use.name}` {use.context}"] = None
     return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from typing import Literal
 
@@ -18,9 +19,10 @@ _LIMIT_TYPES = {
     "TooSlowError",
 }
 _NOT_RAISED = re.compile(r"DID NOT (RAISE|WARN)\W*(?:any of |<class ')?\(?(?:<class ')?([\w.]+)?")
-_EQUAL = re.compile(r"^assert ([-+]?\w[\w.]*|'[^'\n]{0,40}'|\[[^\]\n]{0,40}\]|None|True|False) == "
-                    r"([-+]?\w[\w.]*|'[^'\n]{0,40}'|\[[^\]\n]{0,40}\]|None|True|False)$")  # fmt: skip
-_LITERAL = re.compile(r"^([-+]?\d[\d.]*|'[^']*'|\[.*\]|None|True|False|N)$")
+_STILL_WAITING = re.compile(
+    r"where False = <(?:built-in|bound) method \w*\.?done of|where False = \w+\(?.*\.done\(?|"
+    r"where True = <bound method \w*\.?is_alive of"
+)
 _ABSENT = re.compile(
     r"(has no attribute|cannot import name|No module named|unexpected keyword argument|"
     r"positional arguments? but|is not defined|does not have the attribute|multiple values for argument)"
@@ -43,7 +45,7 @@ def symptom_of(failure: ObservedFailure) -> Symptom:
     if last in _LIMIT_TYPES or re.search(r"\btimed? ?out\b", failure.message, re.IGNORECASE):
         return "hang"
     if last in ("AssertionError", ""):
-        return "wrong-value"
+        return "hang" if _STILL_WAITING.search(failure.message) else "wrong-value"
     return "error"
 
 
@@ -54,12 +56,39 @@ def awaited_exception(failure: ObservedFailure) -> str:
 
 
 def values_of(failure: ObservedFailure) -> tuple[str, str] | None:
-    """(found, wanted) when the failure compares two plain values."""
-    first = failure.message.split("\n")[0].strip().removeprefix("AssertionError: ")
-    match = _EQUAL.match(first)
-    if match is None or not all(_LITERAL.match(side) for side in match.groups()):
+    """(found, wanted) when the failure compares two plain values that are not cut short."""
+    for line in failure.message.split("\n"):
+        text = line.strip().removeprefix("AssertionError: ")
+        if not text.startswith("assert ") or "..." in text or len(text) > 200:
+            continue
+        try:
+            node = ast.parse(text).body[0]
+        except (SyntaxError, ValueError):
+            return None
+        test = node.test if isinstance(node, ast.Assert) else None
+        if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+            sides = [_plain(test.left), _plain(test.comparators[0])]
+            return (sides[0], sides[1]) if all(sides) else None
         return None
-    return match[1], match[2]
+    return None
+
+
+def _plain(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return "N" if node.id == "N" else ""
+    try:
+        text = repr(ast.literal_eval(node))
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    return text if len(text) <= 80 and "`" not in text else ""
+
+
+def remark(failure: ObservedFailure) -> str:
+    """What a failed check says in words of its own, before the values; empty when it says nothing."""
+    first = failure.message.split("\n")[0].strip().removeprefix("AssertionError: ")
+    if first.startswith("assert ") or failure.varies or not re.search(r"[a-z]{3,} [a-z]", first):
+        return ""
+    return first.rstrip(".") if len(first) <= 160 and "`" not in first else ""
 
 
 def said(failure: ObservedFailure) -> str:
@@ -75,8 +104,10 @@ def said(failure: ObservedFailure) -> str:
 def in_words(failure: ObservedFailure, *, quote: bool) -> str:
     """The symptom as the end of a sentence. `quote` allows the observed message."""
     symptom = symptom_of(failure)
+    own = remark(failure) if quote and failure.error_type in ("AssertionError", "") else ""
     if symptom == "hang":
-        return "it never finishes: the caller is left waiting forever"
+        words = f" ({own})" if own else ""
+        return f"it never finishes: the caller is left waiting forever{words}"
     if symptom == "crash":
         return "the interpreter ends abruptly instead of finishing"
     if symptom == "absent":
@@ -87,9 +118,12 @@ def in_words(failure: ObservedFailure, *, quote: bool) -> str:
         return f"no {what} is seen: the wrong use or the failure passes in silence"
     values = values_of(failure)
     if symptom == "wrong-value" and values is not None:
-        return f"the outcome is wrong: `{values[0]}` was found where `{values[1]}` is right"
+        words = f"{own}: " if own else ""
+        return f"the outcome is wrong: {words}`{values[0]}` was found where `{values[1]}` is right"
+    if symptom == "wrong-value" and own:
+        return f"the outcome is wrong: {own}"
     if symptom == "wrong-value":
-        return "the outcome is wrong: afterwards the state is not the one that is expected"
+        return "the outcome is not the expected one"
     text = said(failure) if quote else failure.error_type.rpartition(".")[2]
     after = " while cleaning up" if failure.phase == "teardown" else ""
     return f"it fails{after} with `{text}`"

@@ -202,6 +202,8 @@ def remedy(case: Case) -> Iterator[Finding]:
         own = {word.lower() for word in IDENTIFIER.findall(sentence)}
         telling = sorted(own & words)
         advice = _ADVICE.search(sentence)
+        spoken = set(advice[0].lower().split()) if advice else set()
+        telling = [word for word in telling if word not in spoken]
         if advice and telling:
             yield case.found("remedy", line, f"advises what the fix does ({telling[0]})", sentence)
         elif _REMEDY.search(sentence):

@@ -100,7 +100,9 @@ def stated(item: InterfaceItem, statement: str) -> bool:
     if item.kind == "coroutine":
         return bool(re.search(r"await|async|corout", statement, re.IGNORECASE))
     if item.kind == "result":
-        return bool(re.search(rf"\b{item.detail}\b|tuple|pair|triple|values", statement))
+        return bool(
+            re.search(r"\b(?:return|give|yield|result|hand|tuple|pair|values)", statement, re.IGNORECASE)
+        )
     return True
 
 
