@@ -165,6 +165,22 @@ class RootFileSystems(Protocol):
         """Write a root file system as a tar file. Raises Missing, Unreachable or DiskFull."""
 
 
+class Host(Protocol):
+    """This machine, as far as race may set it up."""
+
+    def refusal(self) -> str:
+        """Why this host may not be changed by us; empty when it may."""
+
+    def has(self, program: str) -> bool:
+        """Whether a program is on the path."""
+
+    def install(self, packages: Sequence[str]) -> None:
+        """Install packages of its distribution. Raises Missing when it cannot."""
+
+    def start_engine(self, answers: Callable[[], bool]) -> str:
+        """Start the container engine; in words how. Raises Accident when it does not come up."""
+
+
 class Resolver(Protocol):
     """Pins requirements to what existed on a date."""
 

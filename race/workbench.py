@@ -38,6 +38,13 @@ class Workbench:
         return DebianRootfs()
 
     @cached_property
+    def host(self) -> Host:
+        """This machine, for `race doctor --fix`."""
+        from race.adapters.host_setup import DebianHost
+
+        return DebianHost()
+
+    @cached_property
     def resolver(self) -> Resolver:
         """uv, with this machine's index and certificates."""
         from race.adapters.uv_resolver import UvResolver

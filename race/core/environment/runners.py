@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from race.core.environment.declared import Declared, Tree, strings, table
+from race.core.environment.declared import Declared, Tree, read_toml, strings, table
 from race.core.environment.legacy import ini_list, read_ini
 from race.core.environment.requirement_files import pip_words, words_of
 
@@ -40,10 +40,10 @@ def _tox(tree: Tree, project: Declared) -> Iterator[Runner]:
         yield _tox_ini(_parse(legacy), tree, "pyproject.toml [tool.tox]", "")
     yield _tox_ini(read_ini(tree, "tox.ini"), tree, "tox.ini", "")
     yield _tox_ini(read_ini(tree, "setup.cfg"), tree, "setup.cfg", "tox:")
-    native = table(project.tools, "tox")
+    native = {**table(project.tools, "tox"), **read_toml(tree, "tox.toml")}
     for name, env in [("env_run_base", native.get("env_run_base")), *table(native, "env").items()]:
         if isinstance(env, dict) and (name == "env_run_base" or SESSION.search(name)):
-            runner = Runner(f"pyproject.toml [tool.tox] {name}", extras=[*strings(env.get("extras"))])
+            runner = Runner(f"tox {name}", extras=[*strings(env.get("extras"))])
             runner.groups += strings(env.get("dependency_groups"))
             _add(runner, [*strings(env.get("deps"))], tree)
             runner.environment.update(_set_env(env.get("set_env")))
