@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from race.ports import Agent, Engine, History, Model, Resolver, RootFileSystems
+from race.ports import Agent, Engine, History, Host, Model, Resolver, RootFileSystems
 from race.settings import Workspace
 
 
