@@ -12,7 +12,6 @@ import pytest
 
 from race.core.records import digest
 from race.ports import Limits
-from race.settings import read_workspace
 from race.work.base_images import ensure_base
 from race.work.cells import Subject
 from race.workbench import Workbench
@@ -43,40 +42,34 @@ STOPSIGNAL SIGKILL
 """
 
 
-@pytest.fixture(scope="session")
-def bench() -> Workbench:
-    """The tools of this machine."""
-    return Workbench(read_workspace(Path.cwd(), {}))
+def build_gate_image(bench: Workbench, folder: Path, version: str) -> str:
+    """The environment image of the project `gate` with pytest 7, 8 or 9, made once per machine."""
+    tag = f"race-tests-validate:pytest{version}"
+    recipe = digest([DOCKERFILE, PYTESTS[version], GATE])
+    found = bench.engine.image(tag)
+    if found is not None and found.labels.get("race.recipe") == recipe:
+        return tag
+    subprocess.run(
+        [sys.executable, "-m", "uv", "pip", "install", "-q", "--target", str(folder), "--only-binary",
+         ":all:", "--python-version", "3.11", PYTESTS[version]],
+        check=True,
+    )  # fmt: skip
+    base = ensure_base(bench, "3.11").runtime
+    context = {
+        f"site/{path.relative_to(folder).as_posix()}": path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    context |= {"Dockerfile": DOCKERFILE.format(base=base).encode(), "repo/gate.py": GATE.encode()}
+    context["repo/README"] = b"The project gate.\n"
+    bench.engine.build(context, tag=tag, labels={"race.recipe": recipe})
+    return tag
 
 
 @pytest.fixture(scope="session")
 def gate_image(bench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
-    """The environment image of the project `gate` with pytest 7, 8 or 9, made once per machine."""
-
-    def image(version: str) -> str:
-        tag = f"race-tests-validate:pytest{version}"
-        recipe = digest([DOCKERFILE, PYTESTS[version], GATE])
-        found = bench.engine.image(tag)
-        if found is not None and found.labels.get("race.recipe") == recipe:
-            return tag
-        site = tmp_path_factory.mktemp("site")
-        subprocess.run(
-            [sys.executable, "-m", "uv", "pip", "install", "-q", "--target", str(site), "--only-binary",
-             ":all:", "--python-version", "3.11", PYTESTS[version]],
-            check=True,
-        )  # fmt: skip
-        base = ensure_base(bench, "3.11").runtime
-        context = {
-            f"site/{path.relative_to(site).as_posix()}": path.read_bytes()
-            for path in sorted(site.rglob("*"))
-            if path.is_file() and "__pycache__" not in path.parts
-        }
-        context |= {"Dockerfile": DOCKERFILE.format(base=base).encode(), "repo/gate.py": GATE.encode()}
-        context["repo/README"] = b"The project gate.\n"
-        bench.engine.build(context, tag=tag, labels={"race.recipe": recipe})
-        return tag
-
-    return image
+    """The image of the project `gate` with the asked version of pytest."""
+    return lambda version: build_gate_image(bench, tmp_path_factory.mktemp("site"), version)
 
 
 def adding(files: dict[str, str]) -> bytes:
