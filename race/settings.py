@@ -103,8 +103,10 @@ class TierSection(Closed):
 class VerifySection(Closed):
     """The release check."""
 
-    gold: int = 3
-    empty: int = 3
+    gold: int = Field(default=3, ge=1)
+    empty: int = Field(default=3, ge=1)
+    repeats: int = Field(default=20, ge=0)
+    """Runs of the fail-to-pass tests alone, each way, on the image that ships; 0 for none."""
 
 
 class ReportSection(Closed):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from race.core.records import Closed, FileRef, StageRecord
+from race.core.sealed import ImageRecipe
 
 
 class Correction(Closed):
@@ -35,6 +36,8 @@ class Verified(StageRecord):
 
     stage: ClassVar[str] = "verify"
 
+    env_image: ImageRecipe | None = None
+    test_image: ImageRecipe | None = None
     fail_to_pass: tuple[str, ...] = ()
     pass_to_pass: tuple[str, ...] = ()
     fix_patch: FileRef | None = None
@@ -42,5 +45,8 @@ class Verified(StageRecord):
     corrections: tuple[Correction, ...] = ()
     gold: tuple[RunVerdict, ...] = ()
     empty: tuple[RunVerdict, ...] = ()
+    repeats: int = 0
+    """Further runs of the fail-to-pass tests alone, each way, without a wrong outcome."""
     collected: int = 0
+    """Listed ids that pytest collects in the shipped image."""
     exclusion: str = ""

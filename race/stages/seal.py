@@ -6,6 +6,7 @@ import time
 
 from race.core.leaks.probes import counts
 from race.core.sealed import Sealed
+from race.core.verified import Verified
 from race.errors import Malformed
 from race.stages._loop import stage_command
 from race.store import Store, TaskFolder
@@ -37,13 +38,15 @@ def inputs(task: TaskFolder, store: Store) -> dict[str, str]:
 
 
 def made(task: TaskFolder, store: Store, bench: Workbench) -> bool:
-    """Whether this engine has both images by the recorded recipes."""
+    """Whether this engine has both images by the recorded recipes, or as the check corrected them."""
     record = task.read(Sealed)
     if record is None or record.env_image is None or record.test_image is None:
         return False
+    checked = task.read(Verified)
+    corrected = checked.test_image.recipe if checked and checked.test_image else ""
     for wanted in (record.env_image, record.test_image):
         image = bench.engine.image(wanted.ref)
-        if image is None or image.labels.get("race.recipe") != wanted.recipe:
+        if image is None or image.labels.get("race.recipe") not in (wanted.recipe, corrected):
             return False
     return True
 

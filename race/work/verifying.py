@@ -1,0 +1,295 @@
+"""The release check of one task: rebuilt from its folder, graded with the fix and with nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from race.core.grading import Graded
+from race.core.paths import Layout
+from race.core.records import Finding, digest
+from race.core.release_check import Lists, corrected, flipped, judged, tidy
+from race.core.repatch import Repatched, completed, separated
+from race.core.verified import RunVerdict, Verified
+from race.errors import Missing, Rejection
+from race.ports import Image, Limits
+from race.settings import ReliabilitySection
+from race.work.cells import SLOTS, Subject
+from race.work.grading import grade
+from race.work.repeating import repeat
+from race.work.sealing import (
+    Materials,
+    audit_env,
+    audit_test,
+    build_images,
+    contract,
+    leak_findings,
+    materials,
+)
+from race.work.source import clone_of
+from race.work.stage import Desk
+from race.work.trials import Work
+
+CHECKS = "checks.json"
+
+
+@dataclass(frozen=True)
+class Gradings:
+    """One round: the outcomes of the listed ids, and the verdicts, of gold and empty runs."""
+
+    gold: tuple[Graded, ...]
+    empty: tuple[Graded, ...]
+
+
+def verify_task(desk: Desk) -> Verified:
+    """Check one task. Everything comes from its folder; images of earlier stages are built anew."""
+    started = time.monotonic()
+    made = materials(desk.task, desk.store)
+    lists = tidy(made.fail_to_pass, made.pass_to_pass)
+    layout = Layout(_paths(made.source))
+    patches = separated(made.fix, made.tests, layout)
+    made = _with(made, patches, lists)
+    env, test = build_images(desk.bench, made, desk.say, fresh=True)
+    findings = [*contract(desk.bench.engine, env)]
+    round_ = _grade(desk, made, test)
+    if not any(run.resolved for run in round_.gold):
+        patches = _completed(desk, made, patches, layout)
+        if patches.tests != made.tests:
+            made = _with(made, patches, lists)
+            env, test = build_images(desk.bench, made, desk.say)
+            round_ = _grade(desk, made, test)
+    lists, round_, test, made = _settle(desk, made, lists, round_, test)
+    desk.say("scanning the shipped images")
+    live = desk.store.settings.seal.live_network
+    env_audit, test_audit = (
+        audit_env(desk.bench, made, env, desk.say),
+        audit_test(desk.bench, made, test, desk.say),
+    )
+    findings += leak_findings(env_audit.probes, "agent's image", live=live)
+    findings += leak_findings(test_audit.probes, "grading image", live=False)
+    return _recorded(desk, made, lists, patches, round_, (env, test), findings, started)
+
+
+def _with(made: Materials, patches: Repatched, lists: Lists) -> Materials:
+    return replace(
+        made,
+        fix=patches.fix,
+        tests=patches.tests,
+        fail_to_pass=lists.fail_to_pass,
+        pass_to_pass=lists.pass_to_pass,
+    )
+
+
+def _paths(tar: bytes) -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        return [member.name.removeprefix("./") for member in archive if not member.isdir()]
+
+
+def _completed(desk: Desk, made: Materials, patches: Repatched, layout: Layout) -> Repatched:
+    """With a clone at hand: test-side files of the change that the test patch misses."""
+    path = clone_of(desk.bench, desk.store, made.mined.repo)
+    if path is None or made.mined.members:
+        return patches
+    history = desk.bench.clone(path, made.mined.repo)
+    whole = history.diff(made.mined.base_commit, made.mined.merge_commit)
+    found = completed(patches.tests, patches.fix, whole, layout)
+    return replace(found, corrections=(*patches.corrections, *found.corrections))
+
+
+def _grade(desk: Desk, made: Materials, test: Image) -> Gradings:
+    settings = desk.store.settings.verify
+    if not made.fail_to_pass:
+        raise Rejection("empty-list", "no fail-to-pass test is left that every run supports")
+
+    def run(patch: bytes, number: int, kind: str, of: int) -> Graded:
+        desk.say(f"grading {kind} {number} of {of}")
+        with SLOTS:
+            return grade(
+                desk.bench.engine,
+                test.id,
+                patch,
+                instance_id=desk.task.id,
+                fail_to_pass=made.fail_to_pass,
+                pass_to_pass=made.pass_to_pass,
+                run_empty=True,
+            )
+
+    return Gradings(
+        tuple(run(made.fix, n + 1, "the fix", settings.gold) for n in range(settings.gold)),
+        tuple(run(b"", n + 1, "nothing", settings.empty) for n in range(settings.empty)),
+    )
+
+
+def _settle(
+    desk: Desk, made: Materials, lists: Lists, first: Gradings, test: Image
+) -> tuple[Lists, Gradings, Image, Materials]:
+    """Correct the lists by what ran, and grade again in an image with the corrected ones."""
+    better = corrected(lists, _outcomes(first.gold), _outcomes(first.empty))
+    if better.corrections == lists.corrections or not better.fail_to_pass:
+        return better, first, test, made
+    made = replace(made, fail_to_pass=better.fail_to_pass, pass_to_pass=better.pass_to_pass)
+    _, test = build_images(desk.bench, made, desk.say)
+    return better, _grade(desk, made, test), test, made
+
+
+def _outcomes(runs: tuple[Graded, ...]) -> list[Mapping[str, str]]:
+    return [{**run.fail_to_pass, **run.pass_to_pass} for run in runs]
+
+
+def _recorded(
+    desk: Desk,
+    made: Materials,
+    lists: Lists,
+    patches: Repatched,
+    ran: Gradings,
+    images: tuple[Image, Image],
+    findings: list[Finding],
+    started: float,
+) -> Verified:
+    env, test = images
+    key = digest({"recipes": [recipe.recipe for recipe in made.recipes]})
+    earlier = _earlier(desk, key)
+    number = len(_checks(desk)) + 1
+    gold = tuple(_verdict(run, f"check-{number}/gold-{n + 1}") for n, run in enumerate(ran.gold))
+    empty = tuple(_verdict(run, f"check-{number}/empty-{n + 1}") for n, run in enumerate(ran.empty))
+    exclusion, failed = judged(lists, gold, empty)
+    repeats = desk.store.settings.verify.repeats
+    if not failed and repeats:
+        failed = tuple(_unreliable(desk, made, env, repeats))
+        exclusion = "; ".join(finding.message for finding in failed)
+    runs = [run.run_id for run in (*gold, *empty)]
+    stood = not failed
+    flip = flipped(stood, runs, earlier.get("stood"), earlier.get("runs", []))
+    if flip:
+        failed, exclusion = (*failed, flip), exclusion or flip.message
+    findings = [*findings, *failed]
+    accepted = not findings
+    _keep_check(desk, key, number, stood, gold + empty, ran)
+    desk.note(
+        env_id=env.id,
+        test_id=test.id,
+        check=number,
+        grading_seconds=[round(run.seconds, 2) for run in (*ran.gold, *ran.empty)],
+        seconds=round(time.monotonic() - started, 1),
+    )
+    if accepted:
+        gold, empty = (tuple(_unnumbered(run) for run in some) for some in (gold, empty))
+    seen = {i for run in ran.gold for i, outcome in _outcomes((run,))[0].items() if outcome != "missing"}
+    env_recipe, test_recipe = made.recipes
+    return Verified(
+        instance_id=desk.task.id,
+        accepted=accepted,
+        findings=tuple(findings),
+        env_image=env_recipe,
+        test_image=test_recipe,
+        fail_to_pass=lists.fail_to_pass,
+        pass_to_pass=lists.pass_to_pass,
+        fix_patch=_kept(desk, "fix.corrected.patch", patches.fix, "test-file-in-fix-patch", patches),
+        test_patch=_kept(desk, "test.corrected.patch", patches.tests, "", patches),
+        corrections=(*patches.corrections, *lists.corrections),
+        gold=gold,
+        empty=empty,
+        repeats=repeats if not failed else 0,
+        collected=len(seen),
+        exclusion=exclusion or "; ".join(finding.message for finding in findings),
+    )
+
+
+def _kept(desk: Desk, name: str, patch: bytes, rule: str, patches: Repatched) -> Any:
+    """A corrected patch as a file beside the record; None when it is as mined."""
+    rules = {correction.rule for correction in patches.corrections}
+    if not rules or (rule and rule not in rules):
+        return None
+    return desk.task.write_file(name, patch)
+
+
+def _verdict(run: Graded, run_id: str) -> RunVerdict:
+    every = {**run.fail_to_pass, **run.pass_to_pass}
+    failed = tuple(sorted(i for i, outcome in every.items() if outcome != "passed"))
+    return RunVerdict(run_id=run_id, verdict=run.verdict, failed=failed)
+
+
+def _unnumbered(run: RunVerdict) -> RunVerdict:
+    """Without the check's number: a record of a task that ships is the same after every check."""
+    return run.model_copy(update={"run_id": run.run_id.split("/", 1)[-1]})
+
+
+def _unreliable(desk: Desk, made: Materials, env: Image, repeats: int) -> list[Finding]:
+    """Fail-to-pass tests that further runs on the rebuilt environment saw go wrong."""
+    environment = made.validated.environment
+    if environment is None:
+        raise Missing(f"{desk.task.id} has no validated environment")
+    settings = desk.store.settings.validate_
+    tried = made.fail_to_pass[: settings.reliability.most_ids]
+    hangs = [i for i in tried if (f := made.validated.failures.get(i)) and f.outcome == "hang"]
+    plan = ReliabilitySection(
+        limit=1.0 - 0.05 ** (1.0 / repeats) + 1e-9,
+        repeats=repeats,
+        seed=settings.reliability.seed + 1,
+        perturb=False,
+        hang_seconds=settings.reliability.hang_seconds,
+    )
+    desk.say(f"repeating the fail-to-pass tests {repeats} times each way")
+    done = repeat(
+        Work(
+            engine=desk.bench.engine,
+            subject=Subject(
+                image=env.id,
+                fix_patch=made.fix,
+                test_patch=made.tests,
+                limits=Limits(settings.memory_mb, settings.cpus, settings.pids),
+                environment=environment.environment,
+                arguments=tuple(w for p in environment.deselect for w in ("--deselect", p)),
+                test_seconds=settings.test_seconds,
+                run_seconds=settings.run_seconds,
+            ),
+            instance_id=desk.task.id,
+            settings=plan,
+            slow_ids=frozenset(hangs),
+            slow_seconds=settings.reliability.hang_seconds,
+        ),
+        tried,
+    )
+    desk.note(repeats=done.ledger())
+    words = {"unreliable": "does not always fail without the fix", "flaky": "fails with the fix"}
+    return [
+        Finding(rule="unreliable", message=f"{test_id} {words.get(why, why)}", place=test_id)
+        for test_id, why in sorted(done.out.items())
+    ]
+
+
+def _checks(desk: Desk) -> list[dict[str, Any]]:
+    """Earlier checks of this task on this machine, oldest first."""
+    try:
+        value = json.loads(desk.task.evidence_path(CHECKS).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return []
+    return [check for check in value if isinstance(check, dict)] if isinstance(value, list) else []
+
+
+def _earlier(desk: Desk, key: str) -> dict[str, Any]:
+    """The last check of the same recipes that judged otherwise than the first, else the last one."""
+    same = [check for check in _checks(desk) if check.get("key") == key]
+    return next((check for check in reversed(same) if not check.get("stood")), same[-1] if same else {})
+
+
+def _keep_check(
+    desk: Desk, key: str, number: int, stood: bool, runs: tuple[RunVerdict, ...], ran: Gradings
+) -> None:
+    check = {
+        "check": number,
+        "key": key,
+        "stood": stood,
+        "runs": [run.run_id for run in runs],
+        "gradings": [
+            run.as_json() | {"run_id": verdict.run_id}
+            for run, verdict in zip((*ran.gold, *ran.empty), runs, strict=True)
+        ],
+    }
+    text = json.dumps([*_checks(desk), check], indent=1)
+    desk.task.evidence(CHECKS, text.encode())
