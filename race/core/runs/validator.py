@@ -42,13 +42,13 @@ class ValidatorReader:
         task = row.get("instance_id") or row.get("task_name")
         if not isinstance(task, str):
             raise UsageError("neither instance_id nor task_name")
-        if "baseline_run_id" in row or "run_id" in row:
+        if "baseline_run" not in row and ("baseline_run_id" in row or "run_id" in row):
             told = []
             if row.get("baseline_run_id") is not None:
-                run = _run(row, task, self.baseline, "baseline_", row["baseline_run_id"])
+                run = _run(row, task, self.baseline, "baseline_", None)
                 told += self._once((task, "", row["baseline_run_id"]), run)
             if row.get("run_id") is not None:
-                run = _run(row, task, _hotkey(row), "run_", row["run_id"])
+                run = _run(row, task, _hotkey(row), "run_", None)
                 run |= {"steps": row.get("agent_steps"), "seconds": row.get("time_taken_seconds")}
                 told += self._once((task, _hotkey(row), row["run_id"]), run)
             return told
