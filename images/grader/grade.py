@@ -2,12 +2,11 @@
 
     1  judge the submission and make the repository base + its product part + the hidden tests
     2  run every listed test; one that does not pass ends it: unresolved
-    3  run the fail-to-pass tests alone, each in a process of its own
-    4  run negative controls: the hidden tests with assertions turned false, which must not pass
-    5  compare what was seen; any disagreement is `tampered`
+    3  in a drawn order: each fail-to-pass test alone in a process of its own, under another name;
+       negative controls (hidden tests turned false), all at once, alone, and in a run of all tests
+    4  compare what was seen; any disagreement is `tampered`
 
-Everything runs below root as users of their own; see launch.py and threats in the documentation.
-Standard library only, Python 3.8 and newer.
+Everything runs below root as users of their own. Standard library only, Python 3.8 and newer.
 """
 
 from __future__ import annotations
@@ -22,22 +21,16 @@ import cage
 import controls
 import supervise
 import tree
+from seen import Seen, why_not
+from submission import Refused, Submission
+
 from race.core import patches
 
 TASK = "/soma/task"
-SUBMISSION = "/tmp/soma-agent.patch"
 TOTAL_SECONDS = 1500.0
-ALONE_GROUPS = 12
-CONTROL_ROUNDS = 2
-TRIAL_EDITS, TRIAL_SECONDS = 10, 60.0
-
-
-class Verdict(Exception):
-    """A verdict that ends the grading early."""
-
-    def __init__(self, verdict: str, *reasons: str) -> None:
-        super().__init__(verdict)
-        self.verdict, self.reasons = verdict, list(reasons)
+MOST_ALONE = 12
+CONTROLS_ALONE = 2
+DECOYS = 4
 
 
 def load(name: str) -> Any:
@@ -46,12 +39,10 @@ def load(name: str) -> Any:
         return json.load(stream)
 
 
-def hidden_files() -> dict[str, bytes | None]:
-    """What the hidden tests put into the tree; None where they remove a file."""
-    return {
-        path: None if data is None else base64.b64decode(data)
-        for path, data in load("hidden.json").items()
-    }
+def secret() -> bytes:
+    """The release's secret that the choice of controls is drawn from."""
+    with open(os.path.join(TASK, "secret"), "rb") as stream:
+        return stream.read()
 
 
 class Grading:
@@ -59,102 +50,42 @@ class Grading:
 
     def __init__(self, task: dict[str, Any]) -> None:
         self.task, self.root = task, task["root"]
-        self.trial = load("trial.json") if os.path.isfile(os.path.join(TASK, "trial.json")) else {}
+        self.started = time.monotonic()
+        self.worker = supervise.Worker(task["python"], {})
         self.base = tree.Base(TASK)
-        self.hidden = hidden_files()
-        self.product: dict[str, bytes | None] = {}
-        self.set_aside: list[str] = []
+        self.hidden = {path: None if data is None else base64.b64decode(data)
+                       for path, data in load("hidden.json").items()}  # fmt: skip
+        found = os.path.isfile(os.path.join(TASK, "trial.json"))
+        self.trial: dict[str, Any] = load("trial.json") if found else {}
+        self.submitted = Submission()
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
         self.checks: list[dict[str, Any]] = []
         self.doubts: list[str] = []
-        self.started = time.monotonic()
         self.pytest_seconds = 0.0
         self.nonce = os.urandom(16).hex()
         self._first_uid, self._uids = cage.fresh_uids(), 0
-        self._worker: supervise.Worker | None = None
 
     def next_uid(self) -> int:
         """A user id that no earlier run of this grading had."""
         self._uids += 1
         return self._first_uid + self._uids
 
-    # --- the submission
-
     def submission(self) -> None:
-        """Find out what was submitted and what of it is graded. Raises Verdict."""
+        """Find out what is graded. Raises Refused."""
         around = patches.Surroundings(list(self.base.files), list(self.hidden), set(load("taken.json")))
-        try:
-            done = tree.difference(self.base, self.root)
-        except tree.Mismatch as error:
-            raise Verdict("refused", str(error)) from None
-        if os.path.isfile(SUBMISSION) and not os.path.islink(SUBMISSION):
-            with open(SUBMISSION, "rb") as stream:
-                patch = patches.without_carriage_returns(stream.read())
-            self._from_patch(patch, around, done)
-        elif done:
-            self._from_tree(around, done)
+        self.submitted.read(self.base, self.root, around, self.next_uid())
 
-    def _take(self, judgement: patches.Judgement) -> None:
-        self.set_aside = list(judgement.set_aside)
-        if judgement.verdict:
-            raise Verdict(judgement.verdict, *judgement.reasons)
-
-    def _from_patch(
-        self, patch: bytes, around: patches.Surroundings, done: dict[str, bytes | None]
-    ) -> None:
-        judgement = patches.judge(patch, around)
-        self._take(judgement)
-        touched = [path for change in patches.read_patch(judgement.graded) for path in change.paths]
-        try:
-            made = tree.apply_exactly(self.base, self.root, judgement.graded, touched, self.next_uid())
-        except tree.Mismatch as error:
-            raise Verdict(
-                "refused", "the patch does not apply exactly to the base: %s" % error
-            ) from None
-        made.update({path: None for path in judgement.gone})
-        known = set(judgement.product)
-        extra = sorted(path for path in made if path not in known and path not in judgement.set_aside)
-        if extra:
-            raise Verdict("refused", "%s: changed by the patch, but not named by it" % extra[0])
-        self.product = {path: data for path, data in made.items() if path in known}
-        layout = patches.Layout(around.tree)
-        applied = {
-            path: data for path, data in done.items() if patches.is_product(path, layout, around.hidden)
-        }
-        if applied and applied != self.product:
-            odd = sorted(
-                path for path in {**applied, **self.product}
-                if applied.get(path, b"?") != self.product.get(path, b"?")
-            )  # fmt: skip
-            raise Verdict(
-                "refused", "%s: the tree is not what the patch makes of the base exactly" % odd[0]
-            )
-
-    def _from_tree(self, around: patches.Surroundings, done: dict[str, bytes | None]) -> None:
-        changes = [
-            patches.Change(
-                path if path in self.base.files else "", path if data is not None else "", (), False, b""
-            )
-            for path, data in done.items()
-        ]
-        judgement = patches.judge_changes(changes, around)
-        self.set_aside = list(judgement.set_aside)
-        if judgement.verdict == "refused":
-            raise Verdict("refused", *judgement.reasons)
-        self.product = {path: done[path] for path in judgement.product}
-
-    def place(self, changed_tests: dict[str, bytes] | None = None) -> dict:
-        """Make the repository what it has to be for a run."""
-        wanted = tree.rebuild(
-            self.base, self.root, self.product, {**self.hidden, **(changed_tests or {})}
-        )
+    def place(self, variants: dict[str, bytes] | None = None) -> dict:
+        """Make the repository what it has to be for a run; its manifest."""
+        hidden = {**self.hidden, **(variants or {})}
+        wanted = tree.rebuild(self.base, self.root, self.submitted.product, hidden)
         cage.open_folders(self.root)
         return wanted
 
-    # --- runs
-
-    def run(self, ids: list[str], purpose: str, seconds: float | None = None) -> Seen:
+    def run(
+        self, ids: list[str], purpose: str, seconds: float = 0.0, until: list[str] | None = None
+    ) -> Seen:
         """Run tests under a fresh user; what was seen, and what does not add up."""
         task = self.task
         left = TOTAL_SECONDS - (time.monotonic() - self.started)
@@ -162,6 +93,7 @@ class Grading:
             "root": self.root,
             "python": task["python"],
             "ids": ids,
+            "until": until or [],
             "environment": task["environment"],
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),
@@ -171,121 +103,52 @@ class Grading:
             "processes": 512,
             "restarts": 50,
         }
-        if self._worker is None:
-            self._worker = supervise.Worker(plan["python"], {})
-            if not self._worker.ready:
-                raise RuntimeError("the test interpreter does not start: " + self._worker.error[-500:])
-        seen = Seen(ids)
+        self.worker.wait()
+        if not self.worker.ready:
+            raise RuntimeError("the test interpreter does not start: " + self.worker.error[-500:])
+        seen = Seen(ids, self.trial.get("tolerated", ()), whole=until is None)
         run = supervise.Run(plan, seen.take, self.next_uid)
-        how = run.go(self._worker)
+        how = run.go(self.worker)
+        seen.close(run)
         spent = sum(attempt.seconds for attempt in run.attempts)
         self.pytest_seconds += spent
-        seen.close(run, how)
-        self.checks.append(
-            {"purpose": purpose, "tests": len(ids), "seconds": round(spent, 3), "how": how,
-             "passed": sum(outcome == "passed" for outcome in seen.outcomes.values())}
-        )  # fmt: skip
+        passed = sum(outcome == "passed" for outcome in seen.outcomes.values())
+        self.checks.append({"purpose": purpose, "tests": len(ids), "passed": passed, "how": how,
+                            "seconds": round(spent, 3)})  # fmt: skip
         return seen
 
     def grade(self) -> None:
-        """The whole grading. Raises Verdict unless everything holds."""
+        """The whole grading. Raises Refused, with the verdict, unless everything holds."""
         task = self.task
-        listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
         self.submission()
         wanted = self.place()
+        listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
         seen = self.run(listed, "all listed tests")
         self.outcomes, self.messages = seen.outcomes, seen.messages
         self.doubts += seen.doubts
         missing = [name for name in listed if seen.outcomes.get(name) != "passed"]
         if missing:
-            raise Verdict("unresolved", *_why_not(task, seen, missing))
-        self._alone()
-        self._controls()
+            raise Refused("unresolved", *why_not(task, seen, missing))
+        checks = Checks(self)
+        checks.all()
+        self.doubts += checks.doubts
         self.place()
-        changed = tree.check(self.root, wanted)
-        if changed:
-            self.doubts.append("%s: changed while the tests ran" % changed[0])
+        self.doubts += ["%s: changed while the tests ran" % path
+                        for path in tree.check(self.root, wanted)[:3]]  # fmt: skip
         if self.doubts:
-            raise Verdict("tampered", *dict.fromkeys(self.doubts))
-
-    def _alone(self) -> None:
-        """Each fail-to-pass function in a process of its own, in a drawn order."""
-        draw = controls.drawing(secret(), self.nonce, "alone")
-        groups: dict[tuple, list[str]] = {}
-        for nodeid in self.task["fail_to_pass"]:
-            if nodeid not in self.trial.get("not_alone", ()):
-                groups.setdefault(controls.function_of(nodeid), []).append(nodeid)
-        order = list(groups.values())
-        draw.shuffle(order)
-        for ids in order[:ALONE_GROUPS]:
-            draw.shuffle(ids)
-            seen = self.run(ids, "alone")
-            self.doubts += seen.doubts
-            for name in ids:
-                if seen.outcomes.get(name) != "passed":
-                    self.doubts.append(
-                        "%s passes among the others, but alone it is %s"
-                        % (name, seen.outcomes.get(name, "missing"))
-                    )
-
-    def _controls(self) -> None:
-        """Hidden tests with an assertion turned false: none may pass."""
-        draw = controls.drawing(secret(), self.nonce, "controls")
-        files = {path: data for path, data in self.sources().items()}
-        found = controls.candidates(files, self.task["fail_to_pass"])
-        for _ in range(CONTROL_ROUNDS):
-            edited, ids = self._draw_round(draw, files, found)
-            if not ids:
-                return
-            self.place(edited)
-            seen = self.run(ids, "negative controls", seconds=10)
-            for name in ids:
-                if seen.outcomes.get(name) == "passed":
-                    self.doubts.append("a negative control in place of %s passes" % name)
+            raise Refused("tampered", *dict.fromkeys(self.doubts))
 
     def sources(self) -> dict[str, bytes]:
         """The files that hold listed tests, as they are with the hidden tests in place."""
         found: dict[str, bytes] = {}
         listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        for path in {name.partition("::")[0] for name in listed}:
+        for path in sorted({name.partition("::")[0] for name in listed}):
             data = self.hidden.get(path)
             if data is None and path in self.base.files:
                 data = self.base.bytes_of(self.root, {path}).get(path)
             if data is not None:
                 found[path] = data
         return found
-
-    def _draw_round(self, draw: Any, files: dict, found: dict) -> tuple[dict[str, bytes], list[str]]:
-        """One edit for each function, made; the edited files and the ids that must fail in them."""
-        trials = self.trial.get("edits")
-        by_function: dict[tuple, list[str]] = {}
-        for nodeid in found:
-            by_function.setdefault(controls.function_of(nodeid), []).append(nodeid)
-        picked: dict[str, list] = {}
-        ids: list[str] = []
-        for (path, _), members in sorted(by_function.items()):
-            usable = []
-            for number, edit in found[members[0]]:
-                failing = [
-                    name for name in members
-                    if (edit.trust == controls.SAFE if trials is None else number in trials.get(name, ()))
-                ]  # fmt: skip
-                if failing:
-                    usable.append((edit, failing))
-            if not usable:
-                continue
-            kinds = sorted({edit.kind for edit, _ in usable})
-            kind = draw.choice(kinds)
-            edit, failing = draw.choice([pair for pair in usable if pair[0].kind == kind])
-            picked.setdefault(path, []).append(edit)
-            ids.extend(failing)
-        edited = {}
-        for path, edits in picked.items():
-            source = files[path]
-            for edit in sorted(edits, key=lambda entry: -entry.start):
-                source = edit.apply(source, draw)
-            edited[path] = source
-        return edited, ids
 
     def result(self, verdict: str, reasons: list[str]) -> dict[str, Any]:
         """What is reported."""
@@ -295,7 +158,7 @@ class Grading:
             "reasons": reasons,
             "outcomes": self.outcomes,
             "messages": {name: text[:500] for name, text in self.messages.items()},
-            "set_aside": self.set_aside,
+            "set_aside": self.submitted.set_aside,
             "checks": self.checks,
             "nonce": self.nonce,
             "pytest_seconds": round(self.pytest_seconds, 3),
@@ -304,157 +167,135 @@ class Grading:
 
     def close(self) -> None:
         """End what still runs."""
-        if self._worker is not None:
-            self._worker.close()
+        self.worker.close()
         for number in range(self._uids + 1):
             cage.end_all(self._first_uid + number)
 
 
-class Seen:
-    """What one run showed, and where its parts disagree."""
+class Checks:
+    """What is looked at once all listed tests have passed: alone, and with controls."""
 
-    def __init__(self, asked: list[str]) -> None:
-        self.asked = set(asked)
-        self.outcomes: dict[str, str] = {}
-        self.messages: dict[str, str] = {}
+    def __init__(self, grading: Grading) -> None:
+        self.grading, self.task, self.trial = grading, grading.task, grading.trial
         self.doubts: list[str] = []
-        self._open = ""
-        self._collected: set[str] = set()
+        self.draw = controls.drawing(secret(), grading.nonce, "checks")
+        self.book = controls.Book(grading.sources(), grading.task["fail_to_pass"])
+        self.groups = controls.by_function(grading.task["fail_to_pass"])
+        kept = self.trial.get("not_renamed", ())
+        self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
 
-    def take(self, event: dict[str, Any]) -> None:
-        """One event of the run, in order."""
-        kind = event["event"]
-        if kind == "start":
-            self._open = event["id"]
-        elif kind == "collected":
-            self._collected.update(event["ids"])
-        elif kind == "outcome":
-            name = event["id"]
-            if name not in self.asked or name not in self._collected:
-                self.doubts.append("an outcome came for a test that was not asked for")
-            elif name in self.outcomes:
-                self.doubts.append("%s: two outcomes in one run" % name)
-            elif self._open != name:
-                self.doubts.append("%s: an outcome without a start" % name)
-            self._open = ""
-            self.outcomes.setdefault(name, event["outcome"])
-            if event["outcome"] != "passed":
-                self.outcomes[name] = event["outcome"]
-                text = "%s: %s" % (event.get("error", ""), event.get("message", ""))
-                self.messages[name] = text.strip(": ")
-        elif kind == "integrity":
-            self.doubts.append("the test runner was changed while it ran: %s" % event["what"])
-        elif kind == "collect-error":
-            for name in self.asked:
-                if name.startswith(event["path"] + "::"):
-                    self.messages.setdefault(name, event["message"])
+    def all(self) -> None:
+        """Every check, in a drawn order."""
+        functions = list(self.groups)
+        self.draw.shuffle(functions)
+        jobs: list[tuple[Callable, Any]] = [(self.alone, f) for f in functions[:MOST_ALONE]]
+        jobs += [(self.controls, [f]) for f in functions[:CONTROLS_ALONE]]
+        jobs += [(self.controls, functions), (self.decoy, None)]
+        self.draw.shuffle(jobs)
+        for check, argument in jobs:
+            check(argument)
 
-    def close(self, run: supervise.Run, how: str) -> None:
-        """Compare events, counts and exit status of every process of the run."""
-        for attempt in run.attempts:
-            if attempt.garbled:
-                self.doubts.append("something else wrote to the grader's channel")
-            if not attempt.ended:
+    def _usable(self, function: controls.Function, neutral: bool) -> list[tuple[Any, list[str]]]:
+        """Edits that a trial has shown to work, each with the ids that they work for."""
+        tried = self.trial.get("neutral" if neutral else "false")
+        usable = []
+        for number, edit in self.book.numbered(function, neutral):
+            ids = self.groups[function]
+            if tried is None:
+                working = ids if edit.sure else []
+            else:
+                working = [name for name in ids if number in tried.get(name, ())]
+            if working and (not neutral or len(working) == len(ids)):
+                usable.append((edit, working))
+        return usable
+
+    def _pick(self, function: controls.Function, neutral: bool) -> tuple[Any, list[str]] | None:
+        usable = self._usable(function, neutral)
+        if not usable:
+            return None
+        kind = self.draw.choice(sorted({edit.kind for edit, _ in usable}))
+        return self.draw.choice([pair for pair in usable if pair[0].kind == kind])
+
+    def _name(self, function: controls.Function) -> str:
+        renameable = function in self.book.edits and self.trial and function not in self._keep_name
+        return self.book.new_name(function, self.draw) if renameable else ""
+
+    def alone(self, function: controls.Function) -> None:
+        """A fail-to-pass function in a process of its own, under another name, must pass again."""
+        ids = [name for name in self.groups[function] if name not in self.trial.get("not_alone", ())]
+        if not ids:
+            return
+        picked, name = self._pick(function, True), self._name(function)
+        edit = picked[0] if picked is not None else None
+        variants = {}
+        if function in self.book.edits:
+            variants = self.book.variant({function: (edit, name)}, self.draw)
+        self.grading.place(variants)
+        asked = [controls.renamed(nodeid, name) for nodeid in ids]
+        self.draw.shuffle(asked)
+        seen = self.grading.run(asked, "alone")
+        self.doubts += seen.doubts
+        for nodeid in ids:
+            outcome = seen.outcomes.get(controls.renamed(nodeid, name), "missing")
+            if outcome != "passed":
+                self.doubts.append("%s passes among the others, but not alone: %s" % (nodeid, outcome))
+
+    def controls(self, functions: list[controls.Function]) -> None:
+        """Hidden tests turned false, in one process: none may pass."""
+        chosen: dict[controls.Function, tuple[Any, str]] = {}
+        asked: dict[str, str] = {}
+        for function in functions:
+            picked = self._pick(function, False)
+            if picked is None:
                 continue
-            failed = any(self.outcomes.get(name) not in ("passed", "skipped", "xfailed", "xpassed")
-                         for name in attempt.done)  # fmt: skip
-            if attempt.reported not in (0, 1, 5) or (attempt.reported == 0 and failed):
-                self.doubts.append("the exit status %s does not go with the outcomes" % attempt.reported)
-            if attempt.reported == 1 and not failed and not attempt.collect_errors:
-                self.doubts.append("the exit status 1 does not go with the outcomes")
-            if attempt.status is not None and os.WIFEXITED(attempt.status):
-                if os.WEXITSTATUS(attempt.status) != attempt.reported:
-                    self.doubts.append("the process ended otherwise than it said")
-            if attempt.selected is not None and attempt.selected != len(attempt.done):
-                self.doubts.append(
-                    "%d tests were begun, %d ended" % (attempt.selected, len(attempt.done))
-                )
+            edit, ids = picked
+            name = self._name(function)
+            chosen[function] = (edit, name)
+            asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
+        if not asked:
+            return
+        self.grading.place(self.book.variant(chosen, self.draw))
+        order = list(asked)
+        self.draw.shuffle(order)
+        seen = self.grading.run(order, "negative controls", seconds=10)
+        for nodeid in order:
+            if seen.outcomes.get(nodeid) == "passed":
+                self.doubts.append("a false test in place of %s passes" % asked[nodeid])
 
-
-def _why_not(task: dict[str, Any], seen: Seen, missing: list[str]) -> list[str]:
-    """Reasons for `unresolved`, by list, first the tests that should pass now."""
-    reasons = []
-    for key, what in (("fail_to_pass", "still"), ("pass_to_pass", "now")):
-        ids = [name for name in task[key] if name in set(missing)]
-        for name in ids[:5]:
-            outcome = seen.outcomes.get(name, "missing")
-            text = seen.messages.get(name, "").split("\n")[0][:200]
-            reasons.append("%s is %s %s%s" % (name, what, outcome, ": " + text if text else ""))
-        if len(ids) > 5:
-            reasons.append("and %d more of %s" % (len(ids) - 5, key))
-    return reasons
-
-
-def try_out() -> dict[str, Any]:
-    """With the reference fix as the submission: which tests pass alone, and which edits make them fail.
-
-    Run once while the image is built; what it finds is what gradings may rely on. Empty when the
-    reference fix itself is not resolved, which the release check then says.
-    """
-    cage.adopt_orphans()
-    grading = Grading(load("task.json"))
-    task, began = grading.task, time.monotonic()
-    try:
-        grading.submission()
-        grading.place()
-        listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
-        seen = grading.run(listed, "all listed tests")
-        if any(seen.outcomes.get(name) != "passed" for name in listed) or seen.doubts:
-            return {"reference": seen.outcomes, "doubts": seen.doubts}
-        not_alone = []
-        groups: dict[tuple, list[str]] = {}
-        for name in task["fail_to_pass"]:
-            groups.setdefault(controls.function_of(name), []).append(name)
-        for ids in groups.values():
-            alone = grading.run(ids, "alone")
-            not_alone += [name for name in ids if alone.outcomes.get(name) != "passed"]
-        files = grading.sources()
-        found = controls.candidates(files, task["fail_to_pass"])
-        draw = controls.drawing(b"", "", "trial")
-        edits: dict[str, list[int]] = {}
-        for number in range(max((len(entry) for entry in found.values()), default=0)):
-            if number >= TRIAL_EDITS or time.monotonic() - began > TRIAL_SECONDS:
-                break
-            ids, chosen = [], {}
-            for name, entry in found.items():
-                if number < len(entry):
-                    ids.append(name)
-                    path, names = controls.function_of(name)
-                    chosen[path, names] = entry[number]
-            edited = dict(files)
-            for (path, _), (_, edit) in sorted(chosen.items(), key=lambda pair: -pair[1][1].start):
-                edited[path] = edit.apply(edited[path], draw)
-            changed = {path for path, _ in chosen}
-            grading.place({path: edited[path] for path in changed})
-            seen = grading.run(ids, "trial", seconds=5)
-            for name in ids:
-                if seen.outcomes.get(name) in ("failed", "error"):
-                    edits.setdefault(name, []).append(found[name][number][0])
-        return {"not_alone": not_alone, "edits": edits}
-    except Verdict as verdict:
-        return {"reference": verdict.verdict, "doubts": verdict.reasons}
-    finally:
-        grading.close()
-
-
-def secret() -> bytes:
-    """The release's secret that the choice of controls is drawn from."""
-    with open(os.path.join(TASK, "secret"), "rb") as stream:
-        return stream.read()
+    def decoy(self, _: object) -> None:
+        """A run that looks like the one of all tests, with some turned false; it is ended after them."""
+        listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
+        early = [name for name in self.grading.outcomes if name in set(listed)]
+        early = early[: max(10, len(early) // 10)]
+        book = controls.Book(self.book.files, early)
+        groups = controls.by_function(early)
+        sure = {f: [edit for edit in edits if edit.sure and not edit.neutral]
+                for f, edits in book.edits.items()}  # fmt: skip
+        functions = [function for function, edits in sure.items() if edits]
+        self.draw.shuffle(functions)
+        chosen = {f: (self.draw.choice(sure[f]), "") for f in functions[:DECOYS]}
+        if not chosen:
+            return
+        self.grading.place(book.variant(chosen, self.draw))
+        until = [nodeid for function in chosen for nodeid in groups[function]]
+        seen = self.grading.run(listed, "negative controls among all", until=until)
+        for nodeid in until:
+            if seen.outcomes.get(nodeid) == "passed":
+                self.doubts.append("a false test in place of %s passes" % nodeid)
 
 
 def grade(write: Callable[[dict, dict], None]) -> None:
     """Grade, and hand task and result to `write`: first a draft, last the verdict."""
     task = load("task.json")
-    blank = {"verdict": "unresolved", "reasons": ["the grading did not finish"], "outcomes": {},
-             "messages": {}, "set_aside": [], "checks": [], "seconds": 0, "pytest_seconds": 0}  # fmt: skip
-    write(task, {**blank, "instance_id": task["instance_id"], "unfinished": True})
+    blank = {"verdict": "unresolved", "reasons": ["the grading did not finish"], "outcomes": {}}
+    blank.update(messages={}, set_aside=[], checks=[], seconds=0, pytest_seconds=0, unfinished=True)
+    write(task, {**blank, "instance_id": task["instance_id"]})
     cage.adopt_orphans()
     grading = Grading(task)
     try:
         grading.grade()
         result = grading.result("resolved", [])
-    except Verdict as verdict:
+    except Refused as verdict:
         result = grading.result(verdict.verdict, verdict.reasons)
     except Exception as error:  # noqa: BLE001 - a report is left, and says that it is our fault
         result = grading.result("unresolved", ["the grader failed: %r" % error])

@@ -50,6 +50,7 @@ def observe(path: str) -> int:
             if worker is not None:
                 worker.close()
             worker = supervise.Worker(run.plan["python"], environment)
+            worker.wait()
         if not worker.ready:
             emit({"event": "ended", "how": "no-interpreter", "output": worker.error})
             worker = None
@@ -72,6 +73,7 @@ def main(mode: str, arguments: list[str]) -> int:
     import grade
     import prepare
     import report
+    import trial
 
     if mode == "prepare":
         prepare.prepare(grade.TASK)
@@ -80,7 +82,7 @@ def main(mode: str, arguments: list[str]) -> int:
         grade.grade(lambda task, result: report.write(report.report(task, result)))
         return 0
     if mode == "trial":
-        print(json.dumps(grade.try_out()))
+        print(json.dumps(trial.try_out()))
         return 0
     print("no such mode: " + mode, file=sys.stderr)
     return 2

@@ -14,6 +14,7 @@ import sysconfig
 
 import cage
 import tree
+
 from race.core import patches
 
 NOBODY = 65534

@@ -21,8 +21,10 @@ CONFIG_NAMES = (
 )  # fmt: skip
 KEPT_OPTIONS = (
     "--import-mode", "--asyncio-mode", "--anyio-mode", "--strict-markers", "--override-ini", "--ignore",
-    "--ignore-glob", "--deselect", "--pythonwarnings",
+    "--ignore-glob", "--deselect", "--pythonwarnings", "--doctest-modules", "--doctest-glob",
+    "--doctest-continue-on-failure",
 )  # fmt: skip
+FLAGS = ("--strict-markers", "--doctest-modules", "--doctest-continue-on-failure")
 KEPT_LETTERS = "pWom"
 BLOCKED_PLUGINS = (
     "randomly", "random_order", "random-order", "reverse", "rerunfailures", "pytest_rerunfailures",
@@ -166,7 +168,7 @@ def kept_options(addopts: object) -> list[str]:
         name, _, value = word.partition("=")
         if name in KEPT_OPTIONS:
             kept.append(word)
-            if not value and name != "--strict-markers":
+            if not value and name not in FLAGS:
                 kept.append(next(words, ""))
         elif len(word) >= 2 and word[0] == "-" and word[1] in KEPT_LETTERS:
             pair = [word] if len(word) > 2 else [word, next(words, "")]

@@ -40,9 +40,11 @@ PLAN = {
     "processes": 0,
     "open_files": 4096,
     "restarts": 200,
+    "until": [],
 }
 """What can be asked of a run, with defaults. `ids` None means all that the files hold; `output_bytes`
-is how much output is kept and `memory_bytes` 0 leaves memory to the container."""
+is how much output is kept and `memory_bytes` 0 leaves memory to the container. `until` names ids after
+which the run is ended early, all the same to the tests."""
 _DROPPED = ("PYTHON", "PYTEST", "GIT_", "LD_", "COVERAGE", "RACE_")
 Emit = Callable[[dict], None]
 
@@ -76,6 +78,7 @@ class Worker:
         if self.key[1] is not None:
             starting["PYTHONHASHSEED"] = str(self.key[1])
         self.ready, self.error = False, ""
+        self._process: subprocess.Popen | None = None
         try:
             self._process = subprocess.Popen(
                 [python, "-s", "-S", script, str(theirs.fileno())],
@@ -91,9 +94,14 @@ class Worker:
             self.error = str(error)
             return
         theirs.close()
+
+    def wait(self) -> None:
+        """Wait until it is ready, or has failed."""
+        if self.ready or self.error:
+            return
         self.ready = self._channel.recv(6) == b"ready\n"
         if not self.ready and self._process.stderr is not None:
-            self.error = self._process.stderr.read(20000).decode(errors="replace")
+            self.error = self._process.stderr.read(20000).decode(errors="replace") or "ended at once"
 
     def fork(self, order: dict[str, Any]) -> tuple[int, int, int]:
         """Start a run: the ends where its events, its output and its stacks can be read."""
@@ -111,6 +119,8 @@ class Worker:
     def close(self) -> None:
         """End the worker."""
         self._channel.close()
+        if self._process is None:
+            return
         self._process.kill()
         with contextlib.suppress(ChildProcessError):
             self._process.wait()
@@ -135,6 +145,7 @@ class Attempt:
         self.place = ("start", "")
         self.phase, self.since = "setup", time.monotonic()
         self.done: list[str] = []
+        self.until: set[str] = set()
         self.collected: list[str] = []
         self.selected: int | None = None
         self.ended = False
@@ -164,6 +175,8 @@ class Attempt:
                 over = self.ended and now - self.since > 2
                 if self.status is not None or not selector.get_map() or over:
                     self.reason = "gone"
+                elif self.until and self.until <= set(self.done):
+                    self.reason = "enough"
                 elif now > self.deadline:
                     self.reason = "run-limit"
                 elif not self.ended and now - self.since > limits["test_seconds"]:
@@ -305,6 +318,9 @@ class Run:
                 remaining = None if attempt.selected is None else _selected(attempt, plan)
             done = set(attempt.done)
             progress = bool(done)
+            if attempt.reason == "enough":
+                how = "finished"
+                break
             if attempt.ended and attempt.reason == "gone" and attempt.place[0] == "between":
                 how = "finished"
                 break
@@ -371,6 +387,7 @@ class Run:
             "limits": {name: plan[name] for name in ("file_bytes", "processes", "open_files")},
         }
         attempt = Attempt(worker, order, self.emit, deadline)
+        attempt.until = set(plan["until"])
         try:
             attempt.watch(plan, self._keep)
         finally:

@@ -197,7 +197,7 @@ def difference(base: Base, root: str) -> dict[str, bytes | None]:
 
     Raises Mismatch for anything that is no regular file.
     """
-    changed: dict[str, bytes | None] = {path: None for path in base.files}
+    changed: dict[str, bytes | None] = dict.fromkeys(base.files)
     for path in walk(root):
         found = fingerprint(os.path.join(root, path))
         recorded = base.files.get(path)

@@ -1,0 +1,88 @@
+"""What one run of listed tests showed, and whether its parts agree. Standard library only."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import supervise
+
+
+class Seen:
+    """What one run showed, and where its parts disagree."""
+
+    def __init__(self, asked: list[str], tolerated: Any = (), *, whole: bool = True) -> None:
+        self.asked = set(asked)
+        self.altered: set[str] = set()
+        self._tolerated, self._whole = set(tolerated), whole
+        self.outcomes: dict[str, str] = {}
+        self.messages: dict[str, str] = {}
+        self.doubts: list[str] = []
+        self._open = ""
+        self._collected: set[str] = set()
+
+    def take(self, event: dict[str, Any]) -> None:
+        """One event of the run, in order."""
+        kind = event["event"]
+        if kind == "start":
+            self._open = event["id"]
+        elif kind == "collected":
+            self._collected.update(event["ids"])
+        elif kind == "outcome":
+            name = event["id"]
+            if name not in self.asked or name not in self._collected:
+                self.doubts.append("an outcome came for a test that was not asked for")
+            elif name in self.outcomes:
+                self.doubts.append("%s: two outcomes in one run" % name)
+            elif self._open != name:
+                self.doubts.append("%s: an outcome without a start" % name)
+            self._open = ""
+            self.outcomes.setdefault(name, event["outcome"])
+            if event["outcome"] != "passed":
+                self.outcomes[name] = event["outcome"]
+                text = "%s: %s" % (event.get("error", ""), event.get("message", ""))
+                self.messages[name] = text.strip(": ")
+        elif kind == "integrity":
+            altered = set(event["what"]) - self._tolerated
+            self.altered |= altered
+            self.doubts += ["the submission changed the test environment: %s" % name
+                            for name in sorted(altered)[:3]]  # fmt: skip
+        elif kind == "collect-error":
+            for name in self.asked:
+                if name.startswith(event["path"] + "::"):
+                    self.messages.setdefault(name, event["message"])
+
+    def close(self, run: supervise.Run) -> None:
+        """Compare events, counts and exit status of every process of the run."""
+        for attempt in run.attempts:
+            if attempt.garbled:
+                self.doubts.append("something else wrote to the grader's channel")
+            if not attempt.ended:
+                continue
+            said = attempt.reported
+            passing = ("passed", "skipped", "xfailed", "xpassed")
+            failed = any(self.outcomes.get(name) not in passing for name in attempt.done)
+            odd = said not in (0, 1, 5) or (said == 0 and failed)
+            if odd or (said == 1 and not failed and not attempt.collect_errors):
+                self.doubts.append("the exit status %s does not go with the outcomes" % said)
+            status = attempt.status
+            if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) != said:
+                self.doubts.append("the process ended otherwise than it said")
+            if attempt.selected is not None and attempt.selected != len(attempt.done):
+                self.doubts.append(
+                    "%d tests were asked for, %d ended" % (attempt.selected, len(attempt.done))
+                )
+
+
+def why_not(task: dict[str, Any], seen: Seen, missing: list[str]) -> list[str]:
+    """Reasons for `unresolved`, by list, first the tests that should pass now."""
+    reasons = []
+    for key, what in (("fail_to_pass", "still"), ("pass_to_pass", "now")):
+        ids = [name for name in task[key] if name in set(missing)]
+        for name in ids[:5]:
+            outcome = seen.outcomes.get(name, "missing")
+            text = seen.messages.get(name, "").split("\n")[0][:200]
+            reasons.append("%s is %s %s%s" % (name, what, outcome, ": " + text if text else ""))
+        if len(ids) > 5:
+            reasons.append("and %d more of %s" % (len(ids) - 5, key))
+    return reasons

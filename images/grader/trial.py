@@ -1,0 +1,97 @@
+"""With the reference fix: what gradings of this task may rely on. Standard library only.
+
+Run once, while the image is built. An edit is used later only when it did here what it is for: false
+ones made the test fail, neutral ones left it passing. So an honest fix is never caught by a control.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import cage
+import controls
+from grade import Grading, load
+from submission import Refused
+
+EDITS, NEUTRAL, SECONDS = 12, 4, 60.0
+"""At most so many false and neutral edits of each test are tried, and for so long in all."""
+
+
+def try_out() -> dict[str, Any]:
+    """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
+    `tolerated` (what the project itself changes about the runner).
+
+    When the reference fix is not resolved there is only `reference`, which the release check then says.
+    """
+    cage.adopt_orphans()
+    grading = Grading(load("task.json"))
+    try:
+        return _try_out(grading)
+    except Refused as verdict:
+        return {"reference": [verdict.verdict, *verdict.reasons]}
+    finally:
+        grading.close()
+
+
+def _try_out(grading: Grading) -> dict[str, Any]:
+    task = grading.task
+    grading.submission()
+    grading.place()
+    seen = grading.run([*task["fail_to_pass"], *task["pass_to_pass"]], "all listed tests")
+    failing = [name for name in seen.asked if seen.outcomes.get(name) != "passed"]
+    if failing or seen.doubts:
+        return {"reference": ["unresolved", *sorted(failing)[:20], *seen.doubts[:5]]}
+    deadline = time.monotonic() + SECONDS
+    book = controls.Book(grading.sources(), task["fail_to_pass"])
+    found: dict[str, Any] = {"not_alone": [], "not_renamed": [], "tolerated": sorted(seen.altered)}
+    for function, ids in controls.by_function(task["fail_to_pass"]).items():
+        _try_alone(grading, book, function, ids, found)
+    found["false"] = _try_edits(grading, book, False, EDITS, deadline, ("failed", "error"))
+    found["neutral"] = _try_edits(grading, book, True, NEUTRAL, deadline, ("passed",))
+    return found
+
+
+def _try_alone(
+    grading: Grading, book: controls.Book, function: controls.Function, ids: list[str], found: dict
+) -> None:
+    """Does a function pass in a process of its own, and under another name?"""
+    draw = controls.drawing(b"", "", "alone")
+    if function in book.edits:
+        name = book.new_name(function, draw)
+        grading.place(book.variant({function: (None, name)}, draw))
+        other = [controls.renamed(nodeid, name) for nodeid in ids]
+        seen = grading.run(other, "alone, renamed")
+        if all(seen.outcomes.get(nodeid) == "passed" for nodeid in other):
+            return
+    found["not_renamed"].append([function[0], *function[1]])
+    grading.place()
+    seen = grading.run(ids, "alone")
+    found["not_alone"] += [nodeid for nodeid in ids if seen.outcomes.get(nodeid) != "passed"]
+
+
+def _try_edits(
+    grading: Grading,
+    book: controls.Book,
+    neutral: bool,
+    most: int,
+    deadline: float,
+    wanted: tuple[str, ...],
+) -> dict[str, list[int]]:
+    """In each round one edit of every function, all in one process; which did what it is for."""
+    draw = controls.drawing(b"", "", "edits")
+    groups = controls.by_function(grading.task["fail_to_pass"])
+    rows = {function: book.numbered(function, neutral)[:most] for function in book.edits}
+    good: dict[str, list[int]] = {}
+    for place in range(max((len(row) for row in rows.values()), default=0)):
+        if time.monotonic() > deadline:
+            break
+        chosen = {function: row[place] for function, row in rows.items() if place < len(row)}
+        grading.place(book.variant({f: (edit, "") for f, (_, edit) in chosen.items()}, draw))
+        ids = [nodeid for function in chosen for nodeid in groups[function]]
+        seen = grading.run(ids, "trial", seconds=5)
+        for function, (number, _) in chosen.items():
+            for nodeid in groups[function]:
+                if seen.outcomes.get(nodeid) in wanted:
+                    good.setdefault(nodeid, []).append(number)
+    return good
