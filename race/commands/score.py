@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import click
+import orjson
 
 from race.core.runs import RunCounts, build_grid
 from race.core.soma.competition import Competition, score_competition
@@ -15,7 +16,7 @@ from race.core.soma.explain import explain_task
 from race.core.soma.profile import DEFAULT, PROFILES
 from race.core.text_table import number, percent, text_table
 from race.errors import UnknownId, UsageError
-from race.options import json_option, print_json, verbose_option, workbench
+from race.options import json_option, verbose_option, workbench
 from race.work.run_files import read_runs, read_tasks
 
 HELP = """Score recorded runs by SOMA's formulas, and hold the contests over complexity groups.
@@ -80,7 +81,8 @@ def command(
     result = score_competition(grid, baseline, burn_ratio=burn_ratio, profile=rules)
     ended = time.perf_counter()
     if as_json:
-        print_json(result.as_json() | {"input": counts.as_json()})
+        answer = result.as_json() | {"input": counts.as_json()}
+        click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
     elif as_csv:
         click.echo(_csv(result), nl=False)
     elif explain is not None:
