@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from race.errors import Accident, Malformed, Missing, RateLimited, RaceError, Unreachable
+from race.errors import Accident, Missing, RaceError, RateLimited, Unreachable
 from race.ports import ModelReply
 
 ATTEMPTS = 4
@@ -33,7 +33,7 @@ def load_litellm() -> Any:
     os.environ.setdefault("DO_NOT_TRACK", "1")
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        module = importlib.import_module("litellm")
+        module: Any = importlib.import_module("litellm")
     module.suppress_debug_info = True
     module.drop_params = True
     module.set_verbose = False
@@ -63,7 +63,7 @@ class LitellmModel:
         """One completion; rate limits, overload and broken connections are tried again.
 
         Raises Missing when a key or the model is refused, RateLimited or Unreachable after the last
-        attempt, Malformed when the answer is no chat completion.
+        attempt; an answer that is no chat completion counts as none.
         """
         litellm = load_litellm()
         pause = 1.0
@@ -91,7 +91,7 @@ class LitellmModel:
                 answer = litellm.completion(
                     model=self.name, messages=[dict(message) for message in messages], **options
                 )
-        except litellm.exceptions.OpenAIError as error:
+        except _errors_of(litellm) as error:
             raise self._translated(litellm, error) from error
         return self._reply(answer)
 
@@ -110,8 +110,6 @@ class LitellmModel:
             return Missing(f"model {self.name}: the provider does not know it: {text}")
         if isinstance(error, kinds.ContextWindowExceededError):
             return Accident(f"model {self.name}: the question is too long for it: {text}")
-        if isinstance(error, kinds.APIResponseValidationError):
-            return Malformed(f"model {self.name}", "answer", text)
         if isinstance(error, kinds.BadRequestError):
             return Missing(f"model {self.name}: refuses the question or its name is wrong: {text}")
         return Unreachable(f"model {self.name}: no answer: {text}")
@@ -123,11 +121,17 @@ class LitellmModel:
             usage = answer.usage
             asked, given = int(usage.prompt_tokens), int(usage.completion_tokens)
         except (AttributeError, IndexError, TypeError, ValueError) as error:
-            raise Malformed(f"model {self.name}", "answer", f"is no chat completion: {error}") from error
+            raise Unreachable(f"model {self.name}: its answer is no completion: {error}") from error
         details = getattr(usage, "prompt_tokens_details", None)
         cached = getattr(details, "cached_tokens", None) if details is not None else None
         uncached = asked - (cached or 0)
         return ModelReply(text or "", uncached, cached, given, _cost(answer), reason == "length")
+
+
+def _errors_of(litellm: Any) -> tuple[type[Exception], ...]:
+    """Everything that litellm raises on purpose; its classes have no base of their own."""
+    kinds = vars(litellm.exceptions).values()
+    return tuple(kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Exception))
 
 
 def _cost(answer: Any) -> float | None:

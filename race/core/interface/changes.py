@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from race.core.interface.syntax import Class, Function, Module, Symbol
+from race.core.interface.syntax import Class, Function, Module, Symbol, dotted
 from race.core.interface.tree import SourceTree, classes_of
 
 _TEXT_MINIMUM = 3
@@ -136,6 +136,10 @@ def texts_of(module: Module) -> Iterator[tuple[str, str]]:
             name = ast.unparse(node.exc.func).split(".")[-1]
             for part in ast.walk(node.exc):
                 raised[id(part)] = name
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("set_exception"):
+            for given in node.args:
+                for part in ast.walk(given):
+                    raised[id(part)] = dotted(given).split(".")[-1]
     for node in ast.walk(module.tree):
         if id(node) in skip:
             continue

@@ -68,7 +68,7 @@ def values_of(failure: ObservedFailure) -> tuple[str, str] | None:
         test = node.test if isinstance(node, ast.Assert) else None
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
             sides = [_plain(test.left), _plain(test.comparators[0])]
-            return (sides[0], sides[1]) if all(sides) else None
+            return (sides[0], sides[1]) if all(sides) and "N" not in sides else None
         return None
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from race.core.statement.behaviour import Behaviour
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 TOKEN = re.compile(r"\w+|[^\w\s]")
+CODE_SIGN = re.compile(r"[=(){}\[\].:+*/<>@]|\b(?:await|async|return|raise|yield|with|not|is|None)\b")
+FIX_RUN = 6
+TEST_RUN = 7
+"""How many tokens in a row, equal to those of the fix or of the tests, are a copy."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,17 @@ class Case:
         return frozenset(known)
 
     @cached_property
+    def known_words(self) -> frozenset[str]:
+        """Names of the base and the interface in small letters."""
+        return frozenset(word.lower() for word in self.base_identifiers | self.allowed)
+
+    @cached_property
+    def interface_words(self) -> frozenset[str]:
+        """The words of the interface's items, in small letters."""
+        texts = [f"{item.name} {item.detail}" for item in self.interface]
+        return frozenset(word.lower() for text in texts for word in re.findall(r"\w+", text))
+
+    @cached_property
     def private_touched(self) -> frozenset[str]:
         """Private functions and classes that the fix changes inside and that tests do not use."""
         names: set[str] = set()
@@ -138,6 +154,55 @@ class Case:
             names |= {name for name, text in now.items() if then.get(name) not in (None, text)}
         private = {name for name in names if name.startswith("_") and not name.startswith("__")}
         return frozenset(private - self.allowed)
+
+    @cached_property
+    def fix_lines(self) -> dict[str, str]:
+        """Telling lines that the fix adds and the base does not have -> squeezed."""
+        lines = self._telling(added_lines(self.fix))
+        return {line: text for line, text in lines.items() if text not in self.base_lines}
+
+    @cached_property
+    def removed_lines(self) -> dict[str, str]:
+        """Telling lines that the fix removes -> squeezed."""
+        return self._telling(removed_lines(self.fix))
+
+    @cached_property
+    def test_lines(self) -> dict[str, str]:
+        """Telling lines of the hidden tests that are more than a use of the product -> squeezed."""
+        lines = self._telling(added_lines(self.tests))
+        return {line: text for line, text in lines.items() if self.own_words(tokens(line))}
+
+    def _telling(self, lines: Iterable[str]) -> dict[str, str]:
+        """Lines of code that say something: no bracket, no `else:`, nothing of the interface alone."""
+        found: dict[str, str] = {}
+        for line in sorted({line.strip() for line in lines}):
+            text = squeezed(line)
+            comment = line.startswith("#") and len(line.split()) < 4
+            enough = len(text) >= 12 and CODE_SIGN.search(line) and len(IDENTIFIER.findall(line)) >= 2
+            allowed = text in self.allowed_text or self.only_interface(tokens(line))
+            if enough and not comment and not allowed:
+                found[line] = text
+        return found
+
+    def only_interface(self, words: Sequence[str]) -> bool:
+        """`raise PoolClosed("the pool is closed")`: nothing but what the interface says."""
+        own = {word.lower() for word in words if re.match(r"\w", word)} - {"raise"}
+        return bool(own) and own <= self.interface_words
+
+    def own_words(self, words: Sequence[str]) -> bool:
+        """Code of a test that is more than a use of the product's names: two words of its own."""
+        own = {word.lower() for word in words if re.match(r"\w{2,}", word)} - self.known_words
+        return len({word for word in own if not keyword.iskeyword(word)}) >= 2
+
+    @cached_property
+    def fix_runs(self) -> frozenset[tuple[str, ...]]:
+        """Runs of tokens in added lines of the fix."""
+        return token_runs(added_lines(self.fix), FIX_RUN)
+
+    @cached_property
+    def test_runs(self) -> frozenset[tuple[str, ...]]:
+        """Runs of tokens in added lines of the test patch."""
+        return token_runs(added_lines(self.tests), TEST_RUN)
 
     @cached_property
     def hidden_names(self) -> frozenset[str]:
@@ -169,6 +234,18 @@ def squeezed(line: str) -> str:
 def tokens(text: str) -> list[str]:
     """Words and signs."""
     return TOKEN.findall(text)
+
+
+def token_runs(lines: Iterable[str], size: int) -> frozenset[tuple[str, ...]]:
+    """All runs of `size` tokens with at least three words in them, in small letters."""
+    runs: set[tuple[str, ...]] = set()
+    for line in lines:
+        words = [word.lower() for word in tokens(line.strip().lstrip("#"))]
+        for at in range(len(words) - size + 1):
+            run = tuple(words[at : at + size])
+            if sum(len(word) > 1 for word in run) >= 3:
+                runs.add(run)
+    return frozenset(runs)
 
 
 def identifiers(module: Module) -> set[str]:

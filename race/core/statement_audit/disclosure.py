@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from race.core.records import Finding
 from race.core.statement_audit.case import (
+    FIX_RUN,
     IDENTIFIER,
+    TEST_RUN,
     Case,
     Line,
-    added_lines,
-    removed_lines,
     squeezed,
     tokens,
 )
@@ -19,9 +19,6 @@ from race.core.statement_audit.case import (
 _TESTISH = re.compile(
     r"\btest_\w+|\b\w+_test\b|\bTest[A-Z]\w+|\b(?:tests?|testing)/[\w/.-]+|\bconftest\b|\w+::\w+"
 )
-_CODE_SIGN = re.compile(r"[=(){}\[\].:+*/<>@]|\b(?:await|async|return|raise|yield|with|not|is|None)\b")
-_SHINGLE = 6
-_TEST_SHINGLE = 7
 
 
 def disclosure(case: Case) -> Iterator[Finding]:
@@ -58,33 +55,19 @@ def _test_names(case: Case) -> Iterator[Finding]:
                 yield case.found("test-name", line, "the words of a hidden test's name", name)
 
 
-def _telling(line: str) -> bool:
-    """A line of code that says something: not a bracket, `else:` or `return None`."""
-    text = squeezed(line)
-    return len(text) >= 12 and bool(_CODE_SIGN.search(line)) and len(IDENTIFIER.findall(line)) >= 2
-
-
 def _lines_of(case: Case) -> Iterator[Finding]:
     """Whole lines of the fix (added or removed) or of the tests, whatever their spacing."""
     haystacks = [(line, squeezed(line.text)) for line in case.lines]
     for rule, what, lines in (
-        ("fix-line", "a line that the fix adds", added_lines(case.fix)),
-        ("fix-line", "a line that the fix removes", removed_lines(case.fix)),
-        ("test-code", "a line of the hidden tests", added_lines(case.tests)),
+        ("fix-line", "a line that the fix adds", case.fix_lines),
+        ("fix-line", "a line that the fix removes", case.removed_lines),
+        ("test-code", "a line of the hidden tests", case.test_lines),
     ):
-        for wanted in sorted({line.strip() for line in lines if _telling(line)}):
-            text = squeezed(wanted)
-            common = text in case.base_lines and "removes" not in what
-            if common or text in case.allowed_text or _is_comment_only(wanted):
-                continue
+        for wanted, text in lines.items():
             for line, squeezed_line in haystacks:
                 if text in squeezed_line and _is_code(wanted, line):
                     yield case.found(rule, line, what, wanted)
                     break
-
-
-def _is_comment_only(line: str) -> bool:
-    return line.startswith("#") and len(line.split()) < 4
 
 
 def _is_code(wanted: str, line: Line) -> bool:
@@ -92,29 +75,19 @@ def _is_code(wanted: str, line: Line) -> bool:
     return all(sign in line.text for sign in set(re.findall(r"[=(){}\[\]]", wanted)))
 
 
-def _runs(lines: Iterator[str], size: int) -> dict[tuple[str, ...], str]:
-    runs: dict[tuple[str, ...], str] = {}
-    for line in lines:
-        words = tokens(line.strip().lstrip("#"))
-        for at in range(len(words) - size + 1):
-            run = tuple(word.lower() for word in words[at : at + size])
-            if sum(bool(re.match(r"\w{2,}", word)) for word in run) >= 3:
-                runs.setdefault(run, line.strip())
-    return runs
-
-
 def _shingles(case: Case) -> Iterator[Finding]:
     """Parts of a line: runs of tokens that the base does not have."""
-    for rule, what, lines, size in (
-        ("fix-line", "part of a line that the fix adds", added_lines(case.fix), _SHINGLE),
-        ("test-code", "part of a line of the hidden tests", added_lines(case.tests), _TEST_SHINGLE),
+    for rule, what, runs, size in (
+        ("fix-line", "part of a line that the fix adds", case.fix_runs, FIX_RUN),
+        ("test-code", "part of a line of the hidden tests", case.test_runs, TEST_RUN),
     ):
-        runs = _runs(lines, size)
         for line in case.lines:
             words = [word.lower() for word in tokens(line.text) if word not in "`*"]
             for at in range(len(words) - size + 1):
                 run = tuple(words[at : at + size])
-                if run in runs and not _known_run(case, run) and not _allowed_run(case, run):
+                if run not in runs or _known_run(case, run) or _allowed_run(case, run):
+                    continue
+                if rule == "fix-line" or case.own_words(run):
                     yield case.found(rule, line, what, " ".join(run))
                     break
 
@@ -128,6 +101,8 @@ def _known_run(case: Case, run: tuple[str, ...]) -> bool:
 def _allowed_run(case: Case, run: tuple[str, ...]) -> bool:
     """Part of the interface, or of a message that was observed without the fix."""
     text = "".join(run)
+    if case.only_interface(run):
+        return True
     if any(text in squeezed(failure.message).lower() for failure in case.failures.values()):
         return True
     return any(text in squeezed(item.sentence()).replace("`", "").lower() for item in case.interface)

@@ -1,4 +1,4 @@
-"""Rules about pointers to the fix: links, numbers, hashes, versions, dates, people, where it came from."""
+"""Rules about pointers to the fix: links, numbers, hashes, versions, dates, people, origins."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ _NUMBER = re.compile(
 )
 _HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE)
 _VERSION = re.compile(
-    r"\b(?:versions?|releases?|released in|since|until|fixed in|from|after|before|in|as of|upgrade to|v)\s*v?"
+    r"\b(?:versions?|releases?|released in|since|until|fixed in|from|after|before|in|as of|"
+    r"upgrade to|v)\s*v?"
     r"\d+\.\d+(?:\.\w+)*\b|\bv\d+(?:\.\d+)+\b|(?<![\d.])\d+\.\d+\.\d+(?:[abrcdev.]+\d+)?(?![\d.])",
     re.IGNORECASE,
 )
 _INNOCENT = re.compile(
-    r"\b(?:C?Python|PyPy|HTTP/?|TLS|SSL|IPv[46]|PEP|Unicode|RFC|AMQP|MQTT|RESP|Redis|Kafka|Linux|Windows)"
+    r"\b(?:C?Python|PyPy|HTTP/?|TLS|SSL|IPv[46]|PEP|Unicode|RFC|AMQP|MQTT|RESP|Redis|Kafka|"
+    r"Linux|Windows)"
     r"[ /v]*(?:versions? )?v?\d[\d.]*\+?",
     re.IGNORECASE,
 )
@@ -38,13 +40,19 @@ _DATE = re.compile(
 )
 _PERSON = re.compile(r"(?<![\w`/.])@[A-Za-z][\w-]{1,38}\b(?!\()|\b[\w.+-]+@[\w-]+\.[a-z]{2,}\b")
 _ORIGIN = re.compile(
-    r"\b(?:pull requests?|merge requests?|upstream|back-?port(?:ed|s)?|merged|change-?log|release notes?|"
-    r"news fragment|commit (?:message|hash|id|[0-9a-f]{4,})|(?:this|the|that|a|later|next|following|previous|fix(?:ing)?) "
-    r"commit|git (?:log|blame|bisect|show|diff)|in (?:the )?newer (?:version|release)s?|(?:newer|later|next|latest) "
-    r"(?:version|release)s?|(?:was|has been|were|is already|already|been) (?:since )?(?:fixed|patched|resolved)|"
+    r"\b(?:pull requests?|merge requests?|upstream|back-?port(?:ed|s)?|merged|change-?log|"
+    r"release notes?|"
+    r"news fragment|commit (?:message|hash|id|[0-9a-f]{4,})|(?:this|the|that|a|later|next|"
+    r"following|previous|fix(?:ing)?) "
+    r"commit|git (?:log|blame|bisect|show|diff)|in (?:the )?newer (?:version|release)s?|"
+    r"(?:newer|later|next|latest) "
+    r"(?:version|release)s?|(?:was|has been|were|is already|already|been) (?:since )?(?:fixed|"
+    r"patched|resolved)|"
     r"(?:the|this|our|reference|official|actual|real|following) (?:fix|patch|solution)\b|"
-    r"(?:hidden|unit|regression|existing|new|failing|grading|private|integration) tests?\b|test[- ]?(?:suite|case|file|name)s?\b|"
-    r"the tests?\b|pytest|unittest|fail[-_]to[-_]pass|pass[-_]to[-_]pass|benchmark task|SWE-?bench|canary)",
+    r"(?:hidden|unit|regression|existing|new|failing|grading|private|integration) tests?\b|"
+    r"test[- ]?(?:suite|case|file|name)s?\b|"
+    r"the tests?\b|pytest|unittest|fail[-_]to[-_]pass|pass[-_]to[-_]pass|benchmark task|"
+    r"SWE-?bench|canary)",
     re.IGNORECASE,
 )  # fmt: skip
 

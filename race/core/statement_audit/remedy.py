@@ -18,40 +18,55 @@ from race.core.statement_audit.disclosure import disclosure
 _VERBS = (
     "add|use|wrap|replace|move|hold|acquire|check|guard|protect|swap|introduce|store|keep|shield|catch|"
     "call|await|set|clear|remove|reorder|serialise|serialize|recheck|re-check|change|make|put|take|"
-    "switch|drop|delete|discard|cancel|schedule|track|save|copy|capture|pass|insert|initialise|initialize|"
-    "reset|restore|lock|iterate|loop|test|handle|suppress|record|register|create|convert|assign|increment|"
-    "decrement|compare|look|snapshot|defer|delay|skip|avoid|override|implement|modify|edit|refactor|rewrite"
+    "switch|drop|delete|discard|cancel|schedule|track|save|copy|capture|pass|insert|initialise|"
+    "initialize|"
+    "reset|restore|lock|iterate|loop|test|handle|suppress|record|register|create|convert|assign|"
+    "increment|"
+    "decrement|compare|look|snapshot|defer|delay|skip|avoid|override|implement|modify|edit|"
+    "refactor|rewrite"
 )
 _GERUNDS = (
     "adding|using|wrapping|replacing|moving|holding|acquiring|checking|guarding|protecting|swapping|"
-    "introducing|storing|keeping|shielding|catching|calling|awaiting|setting|clearing|removing|reordering|"
+    "introducing|storing|keeping|shielding|catching|calling|awaiting|setting|clearing|removing|"
+    "reordering|"
     "serialising|serializing|rechecking|re-checking|changing|making|putting|taking|switching|dropping|"
     "deleting|discarding|scheduling|tracking|saving|copying|capturing|passing|inserting|resetting|"
     "restoring|locking|handling|suppressing|recording|registering|creating|converting|assigning"
 )
 _ADVICE = re.compile(
     rf"\b(?:should|must|needs? to|has to|have to|ought to|could|can|you may|please|simply|just|instead|"
-    rf"to fix (?:this|it|that)[ ,]*|i would|we should|one should|recommend(?:ed)? to|better to|enough to|"
-    rf"suffices to|sufficient to|consider|remember to|make sure to|be sure to)\s+(?:\w+\s+){{0,2}}?(?:{_VERBS}|{_GERUNDS})\b|"
+    rf"to fix (?:this|it|that)[ ,]*|i would|we should|one should|recommend(?:ed)? to|better to|"
+    rf"enough to|"
+    rf"suffices to|sufficient to|consider|remember to|make sure to|"
+    rf"be sure to)\s+(?:\w+\s+){{0,2}}?(?:{_VERBS}|{_GERUNDS})\b|"
     rf"\b(?:by|consider|suggest|recommend|requires?|means)\s+(?:\w+\s+)?(?:{_GERUNDS})\b|"
     rf"(?:^|[-*.:;]\s+)(?:{_VERBS})\b",
     re.IGNORECASE,
 )
 _REMEDY = re.compile(
-    r"\bto (?:fix|solve|repair|resolve) (?:this|it|the|that)\b|\b(?:fix|solution|remedy|workaround|patch) "
-    r"(?:is|was|would be|should|could|consists|here)\b|\bcan be (?:fixed|solved|repaired|avoided|resolved) (?:by|with|if)\b|"
-    r"\b(?:hint|tip|suggested (?:fix|change)|possible (?:fix|solution)|proposed (?:fix|change|solution))\b",
+    r"\bto (?:fix|solve|repair|resolve) (?:this|it|the|that)\b|\b(?:fix|solution|remedy|"
+    r"workaround|patch) "
+    r"(?:is|was|would be|should|could|consists|here)\b|\bcan be (?:fixed|solved|repaired|"
+    r"avoided|resolved) (?:by|with|if)\b|"
+    r"\b(?:hint|tip|suggested (?:fix|change)|possible (?:fix|solution)|proposed (?:fix|change|"
+    r"solution))\b",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
     r"\broot cause\b|\b(?:bug|cause|culprit|problem|fault|mistake|error|defect) (?:is|lies|sits|was) "
-    r"(?:that|in|because|with|inside|within|here)\b|\bcaused by\b|\bdue to (?:the|a|an|its) (?:missing|lack)\b|"
+    r"(?:that|in|because|with|inside|within|here)\b|\bcaused by\b|\bdue to (?:the|a|an|"
+    r"its) (?:missing|lack)\b|"
     r"\b(?:forgets?|forgot|neglects?|fails?) to (?:"
     + _VERBS
     + r")\b|\bthe code (?:does|doesn't|never|only|should|in)\b|"
-    r"\b(?:is|are) (?:never|not) (?:cleared|reset|removed|released|discarded|awaited|held|guarded|protected|shielded|locked|popped|set)\b",
+    r"\b(?:is|are) (?:never|not) (?:cleared|reset|removed|released|discarded|awaited|held|"
+    r"guarded|protected|shielded|locked|popped|set)\b",
     re.IGNORECASE,
 )
+_PLAIN_CAUSE = re.compile(
+    r"\broot cause\b|\bthe code\b|\b(?:forgets?|forgot|neglects?) to\b", re.IGNORECASE
+)
+_CODE_WORDS = frozenset({"finally", "shield", "weakref", "deque", "contextlib", "nullcontext"})
 _COMMON = frozenset(
     [
         "self",
@@ -199,19 +214,33 @@ def remedy(case: Case) -> Iterator[Finding]:
     """Advice, causes, and what is hidden in the text."""
     words = _remedy_words(case)
     for line, sentence in sentences(case):
-        own = {word.lower() for word in IDENTIFIER.findall(sentence)}
-        telling = sorted(own & words)
-        advice = _ADVICE.search(sentence)
-        spoken = set(advice[0].lower().split()) if advice else set()
-        telling = [word for word in telling if word not in spoken]
-        if advice and telling:
-            yield case.found("remedy", line, f"advises what the fix does ({telling[0]})", sentence)
+        telling = _advised(sentence, words)
+        if telling:
+            yield case.found("remedy", line, f"advises what the fix does ({telling})", sentence)
         elif _REMEDY.search(sentence):
             yield case.found("remedy", line, "speaks of the remedy", sentence)
         cause = _CAUSE.search(sentence)
-        if cause and (telling or "root cause" in cause[0].lower() or "the code" in cause[0].lower()):
+        if cause and (_PLAIN_CAUSE.search(sentence) or _own(sentence) & words):
             yield case.found("cause", line, "explains the cause in the code", sentence)
     yield from _hidden(case)
+
+
+def _own(sentence: str) -> set[str]:
+    return {word.lower() for word in IDENTIFIER.findall(sentence)}
+
+
+def _advised(sentence: str, words: frozenset[str]) -> str:
+    """The word of the fix that a piece of advice in this sentence names, or nothing.
+
+    An English word counts only close behind the advice; a word of code counts anywhere beside it.
+    """
+    for advice in _ADVICE.finditer(sentence):
+        spoken = set(advice[0].lower().split())
+        near = {word.lower() for word in IDENTIFIER.findall(sentence[advice.end() :])[:5]}
+        for word in sorted((_own(sentence) & words) - spoken):
+            if word in near or "_" in word or word in _CODE_WORDS:
+                return word
+    return ""
 
 
 def sentences(case: Case) -> Iterator[tuple[Line, str]]:
@@ -229,7 +258,7 @@ def _remedy_words(case: Case) -> frozenset[str]:
     parts = {part for word in added - removed for part in word.split("_") if len(part) >= 4}
     allowed = {word.lower() for word in case.allowed}
     brought = {word for word in added - removed | parts if len(word) >= 4}
-    strong = {word for word in brought if word in ("finally", "shield", "lock", "weakref", "deque")}
+    strong = brought & (_CODE_WORDS | {"lock"})
     return frozenset((brought - _COMMON - allowed) | (strong - allowed))
 
 
@@ -251,11 +280,11 @@ def _hidden(case: Case) -> Iterator[Finding]:
             decoded = _decoded(match[0])
             if decoded and match[0] not in case.base_identifiers:
                 yield case.found("encoded", line, f"encoded text ({decoded[:40]!r})", match[0])
+    mine = {(item.rule, item.message) for item in disclosure(case)}
     for what, turned in _turned(case.statement):
         if turned == case.statement:
             continue
         other = case.reading(turned)
-        mine = {(item.rule, item.message) for item in disclosure(case)}
         for finding in disclosure(other):
             telling = finding.rule in ("fix-line", "test-code", "fix-identifier") or (
                 finding.rule == "test-name" and "name of a hidden" in finding.message

@@ -15,23 +15,30 @@ from race.core.statement_audit.case import IDENTIFIER, Case
 _MINIMUM_WORDS, _MAXIMUM_WORDS = 20, 3000
 _SYMPTOMS = {
     "hang": r"hang|hung|dead-?lock|forever|never|block|stuck|finish|freez|frozen|indefinite|stall|"
-            r"time[ds]?[ -]?out|respon[ds]|endless|infinite|spin|promptly|complete|return|wake|starv|busy",
+            r"time[ds]?[ -]?out|respon[ds]|endless|infinite|spin|promptly|complete|return|wake|"
+            r"starv|busy",
     "crash": r"crash|abort|abrupt|segfault|kill|exit|interpreter|terminat|dies",
-    "absent": r"interface|does not exist|not exist|missing|new|provide|accept|support|available|add|must|should",
-    "silent": r"silen|no error|not rais|without|should|must|expected|swallow|unnoticed|ignored|lost|never",
-    "wrong-value": r"should|must|expected|wrong|instead|lost|incorrect|right|still|never|not|missing|duplicate|"
+    "absent": r"interface|does not exist|not exist|missing|new|provide|accept|support|available|"
+              r"add|must|should",
+    "silent": r"silen|no error|not rais|without|should|must|expected|swallow|unnoticed|ignored|"
+              r"lost|never",
+    "wrong-value": r"should|must|expected|wrong|instead|lost|incorrect|right|still|never|not|"
+                   r"missing|duplicate|"
                    r"twice|stale|leak|leav|remain|only|too",
     "error": r"error|exception|fail|rais|crash|traceback|warning|break|broke|reject|refus|throw",
 }  # fmt: skip
 _EXPECTED = re.compile(
-    r"\b(should|must|expected|expect|ought|instead|needs? to|has to|supposed|want|required|correct(?:ly)?|"
+    r"\b(should|must|expected|expect|wanted|wish|ought|instead|needs? to|has to|supposed|want|"
+    r"required|correct(?:ly)?|"
     r"promptly|shall)\b",
     re.IGNORECASE,
 )
 _FILLER = re.compile(
-    r"\b(?:TODO|TBD|FIXME|XXX|lorem ipsum|placeholder)\b|<(?:insert|your|description|fill)[^>]*>|\bas an ai\b|"
+    r"\b(?:TODO|TBD|FIXME|XXX|lorem ipsum|placeholder)\b|<(?:insert|your|description|"
+    r"fill)[^>]*>|\bas an ai\b|"
     r"\b(?:i'm sorry|i am sorry|i cannot|i can't|i can’t|unable to (?:help|assist|comply))\b|"
-    r"\b(?:here is|here's|sure[,!]|certainly[,!]) (?:the|a|your|is|here)\b|\{\{.*\}\}|\bundefined undefined\b|\[insert",
+    r"\b(?:here is|here's|sure[,!]|certainly[,!]) (?:the|a|your|is|here)\b|\{\{.*\}\}|"
+    r"\bundefined undefined\b|\[insert",
     re.IGNORECASE,
 )
 
@@ -121,8 +128,9 @@ def _uncovered(
     case: Case, behaviour: Behaviour, failure: ObservedFailure, words: set[str]
 ) -> Iterator[str]:
     subjects = behaviour.changed or behaviour.subjects
-    named = {part.lower() for name in subjects for part in name.split(".")[1:] or [name]}
-    named |= {word for part in named for word in (f"{part}s", part.removesuffix("s")) if len(word) > 3}
+    parts = [part for name in subjects for part in name.split(".")[1:] or [name]]
+    named = {part.lower() for part in parts}
+    named |= {f"{part.lower()}s" for part in parts if part[:1].isupper()}
     spaced = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.split(".")[-1]).lower() for name in subjects}
     flat = " ".join(re.findall(r"\w+", case.statement.lower()))
     by_words = any(" " in name and name in flat for name in spaced) or any(

@@ -1,0 +1,3 @@
+from harbour._pool import Pool
+
+__all__ = ["Pool"]

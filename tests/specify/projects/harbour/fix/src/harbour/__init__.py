@@ -1,0 +1,3 @@
+from harbour._pool import Pool, PoolClosed
+
+__all__ = ["Pool", "PoolClosed"]

@@ -1,0 +1,7 @@
+from relay.counter import EventCounter
+
+
+def test_counts():
+    counter = EventCounter()
+    counter.report("a")
+    assert counter.total("a") == 1
