@@ -122,8 +122,8 @@ def main() -> None:
                 seconds, cpu, memory, text = timed(command)
                 parsing = re.search(r"of which parsing ([\d.]+%)", text)
                 print(
-                    f"{size:>9}  {name:<22}  {seconds:>7.2f}  {cpu:>6.2f}  {1e6 * seconds / size:>6.1f}  "
-                    f"{memory:>5.0f}  {parsing.group(1) if parsing else ''}",
+                    f"{size:>9}  {name:<22}  {seconds:>7.2f}  {cpu:>6.2f}  "
+                    f"{1e6 * seconds / size:>6.1f}  {memory:>5.0f}  {parsing.group(1) if parsing else ''}",
                     flush=True,
                 )
 

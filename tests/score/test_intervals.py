@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -56,6 +56,7 @@ def test_repeating_attempts_of_the_same_tasks_does_not_narrow_the_interval():
     assert wide.high - wide.low > 5 * (naive.high - naive.low)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
 def test_a_clustered_interval_holds_its_rate_inside_zero_and_one(shares):
     """Low <= rate <= high, all in [0, 1]; a lone task has none."""
@@ -94,7 +95,7 @@ def test_sign_flips_agree_with_scipy():
     differences = np.random.default_rng(8).normal(0.25, 0.6, 30)
     theirs = stats.permutation_test(
         (differences,), lambda x, axis: x.mean(axis=axis), permutation_type="samples",
-        n_resamples=20_000, vectorized=True, rng=np.random.default_rng(2),
+        n_resamples=5_000, vectorized=True, rng=np.random.default_rng(2),
     ).pvalue  # fmt: skip
     ours = sign_flips(differences[:, None], seed=1)[0]
     assert ours == pytest.approx(theirs, abs=4 * math.sqrt(theirs * (1 - theirs) / 10_000))
@@ -143,13 +144,13 @@ def test_drawn_shuffles_agree_however_they_are_drawn():
     """Counting equal outcomes and shuffling them one by one sample the same distribution."""
     rng = np.random.default_rng(5)
     old, new = rng.integers(0, 6, 40) / 5, rng.integers(0, 5, 50) / 5
-    few, _ = label_shuffles([cell(old, new)], seed=1, draws=20_000)
+    few, _ = label_shuffles([cell(old, new)], seed=1, draws=10_000)
     jitter = rng.normal(0, 1e-7, 90)
-    many, exact = label_shuffles([cell(old + jitter[:40], new + jitter[40:])], seed=1, draws=20_000)
+    many, exact = label_shuffles([cell(old + jitter[:40], new + jitter[40:])], seed=1, draws=10_000)
     assert not exact
     assert few == pytest.approx(many, abs=0.02)
     theirs = stats.permutation_test(
         (old, new), lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
-        n_resamples=20_000, vectorized=True, rng=np.random.default_rng(2),
+        n_resamples=5_000, vectorized=True, rng=np.random.default_rng(2),
     ).pvalue  # fmt: skip
     assert few == pytest.approx(theirs, abs=0.02)

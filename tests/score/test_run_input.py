@@ -6,8 +6,6 @@ import json
 import math
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from race.cli import run
@@ -264,8 +262,12 @@ def test_a_missing_file_is_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.strip() == "race: no.jsonl: no such file"
 
 
+@pytest.mark.slow
 def test_parquet_gives_the_same_answer(score, tmp_path, capsys):
     """The same runs as Parquet give the same scores; a broken Parquet file is named."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     rows = [*BASE, *MINER, row("t9", "m"), row(agent="m", attempt=7, input_tokens=None)]
     _, expected, _ = score(rows)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "runs.parquet")

@@ -17,6 +17,7 @@ COUNTS = st.integers(0, 12)
 TOKENS = st.one_of(st.none(), st.floats(0, 1e9), st.floats(1, 1e6))
 
 
+@settings(max_examples=40)
 @given(COUNTS, COUNTS, TOKENS, TOKENS, COUNTS)
 def test_scores_stay_in_their_bounds(x, y, before, after, n):
     """A score lies in [-4, 3], r in [-2, 2], a contribution in [0, 3], for any counts and tokens."""
@@ -28,6 +29,7 @@ def test_scores_stay_in_their_bounds(x, y, before, after, n):
     assert task.hard_boost_contribution is None or 0 <= task.hard_boost_contribution <= 3
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 12), st.integers(0, 11), TOKENS, TOKENS, st.integers(12, 20))
 def test_one_more_success_never_costs(x, y, before, after, n):
     """On a main task the score never falls when y rises."""
@@ -35,6 +37,7 @@ def test_one_more_success_never_costs(x, y, before, after, n):
     assert less.score <= more.score + 1e-12
 
 
+@settings(max_examples=40)
 @given(st.integers(2, 12), COUNTS, st.floats(1, 1e6), st.floats(1, 1e6), st.floats(1, 10))
 def test_fewer_tokens_never_cost(x, y, before, after, factor):
     """With the same counts, spending less never lowers a score."""
@@ -74,7 +77,7 @@ def competition(rows, complexity):
 GROUPED = {f"t{i}": (*GROUPS, None)[i % 4] for i in range(6)}
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(0, 200), st.randoms(use_true_random=False))
 def test_the_order_of_rows_is_irrelevant(seed, random):
     """Shuffled rows give the same numbers to the last bit."""
@@ -84,7 +87,7 @@ def test_the_order_of_rows_is_irrelevant(seed, random):
     assert competition(rows, GROUPED).as_json() == competition(shuffled, GROUPED).as_json()
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(0, 200))
 def test_an_unclassified_task_changes_no_contest(seed):
     """Adding a task without a group moves totals, but no layer and no share."""
@@ -99,6 +102,7 @@ def test_an_unclassified_task_changes_no_contest(seed):
 MAYBE = st.one_of(st.none(), st.floats(-1, 1))
 
 
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.sampled_from("abcde"), st.fixed_dictionaries(dict.fromkeys(GROUPS, MAYBE)), min_size=1
@@ -116,6 +120,7 @@ def test_shares_and_burn_sum_to_one(groups_of, present, burn):
         assert math.fsum(s.weight for s in layer.sets) == pytest.approx(layer.layer_weight)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(COUNTS, COUNTS), min_size=1, max_size=8))
 def test_totals_stay_between_minus_one_and_one(counts):
     """A miner's total lies in [-1, 1], or there is none."""
