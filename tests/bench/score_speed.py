@@ -121,9 +121,10 @@ def main() -> None:
                 command = [*race, *arguments, "--tasks", str(listed), "--runs", str(file)]
                 seconds, cpu, memory, text = timed(command)
                 parsing = re.search(r"of which parsing ([\d.]+%)", text)
+                share = parsing.group(1) if parsing else ""
+                times = f"{seconds:>7.2f}  {cpu:>6.2f}  {1e6 * seconds / size:>6.1f}"
                 print(
-                    f"{size:>9}  {name:<22}  {seconds:>7.2f}  {cpu:>6.2f}  "
-                    f"{1e6 * seconds / size:>6.1f}  {memory:>5.0f}  {parsing.group(1) if parsing else ''}",
+                    f"{size:>9}  {name:<22}  {times}  {memory:>5.0f}  {share}",
                     flush=True,
                 )
 
