@@ -106,6 +106,12 @@ def test_one_agent_with_two_models_is_two_entrants():
     assert [entry.name for entry in board_of(rows, TASKS)[0].entries] == ["a + m1", "a + m2"]
 
 
+def test_scripted_agents_have_no_model():
+    """Two scripts stay two entrants, also where models are compared."""
+    rows = [attempt("t0", f"scripted/{name}", 0, True, model="scripted") for name in ("a", "b")]
+    assert [entry.name for entry in board_of(rows, TASKS)[0].entries] == ["scripted/a", "scripted/b"]
+
+
 def test_pass_at_k_stops_where_attempts_do():
     """pass@k is told for k that at least half of the tasks have attempts for, with their number."""
     rows = [attempt(f"t{i}", "a", k, k == 1) for i in range(4) for k in range(2 if i else 5)]

@@ -374,6 +374,8 @@ def test_task_rows_take_the_merge_date_first():
         {"instance_id": "t", "created_at": "2024-01-01", "merged_at": "2025-12-31T23:30:00-02:00"}
     )
     assert found.merged.isoformat() == "2026-01-01"
+    composite = {"instance_id": "t", "created_at": "2024-01-01", "members": ["a", "b"]}
+    assert read_task(composite).merged is None
     with pytest.raises(UsageError, match="complexity: expected text"):
         read_task({"instance_id": "t", "complexity": 3})
 

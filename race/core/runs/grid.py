@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from race.core.runs.counts import RunCounts
 from race.core.runs.table import ENDED, NUMBERS, RunTable
 from race.core.runs.tasks import TaskRow
+from race.core.scripted import PREFIX
 from race.core.soma.profile import DEFAULT, Profile
 from race.errors import UsageError
 
@@ -58,14 +59,17 @@ class Grid:
 
 
 def entrant_names(table: RunTable, by: By) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Sorted names of entrants and each row's index into them. Without a model it is the agent."""
+    """Sorted names of entrants and each row's index into them.
+
+    Without a model an entrant is its agent; a scripted agent has none.
+    """
     agents, models = np.array(table.agents or [""]), np.array(table.models or [""])
     pair = table.agent.astype(np.int64) * len(models) + table.model
     distinct, inverse = np.unique(pair, return_inverse=True)
     labels = []
     for code in distinct.tolist():
         agent, model = str(agents[code // len(models)]), str(models[code % len(models)])
-        if by == "agent" or not model:
+        if by == "agent" or not model or agent.startswith(PREFIX):
             labels.append(agent)
         else:
             labels.append(model if by == "model" else f"{agent} + {model}")

@@ -29,7 +29,8 @@ def read_task(row: Mapping[str, Any]) -> TaskRow:
     """A row of a SOMA task list, or any row with these keys. Raises UsageError saying what is wrong.
 
     The merge date is `merged_at`, else `created_at`; the size of the fix is `fix_lines`, else it is
-    counted in `patch`; the project is `project`, else `repo`.
+    counted in `patch`; the project is `project`, else `repo`. A composite (`members` names its parts)
+    never was a commit, so it has no merge date.
     """
     instance_id = row.get("instance_id")
     if not isinstance(instance_id, str) or not instance_id.strip():
@@ -41,7 +42,7 @@ def read_task(row: Mapping[str, Any]) -> TaskRow:
         instance_id=instance_id,
         repeats=_count(row, "repeats", least=1),
         complexity=_text(row, "complexity"),
-        merged=_day(row, "merged_at") or _day(row, "created_at"),
+        merged=None if row.get("members") else _day(row, "merged_at") or _day(row, "created_at"),
         fix_lines=fix_lines,
         tier=_text(row, "tier"),
         kind=_text(row, "kind"),

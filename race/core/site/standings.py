@@ -11,12 +11,11 @@ from race.core.figures import era_figure
 from race.core.intervals import Estimate
 from race.core.leaderboard import SLICES, Leaderboard
 from race.core.runs import Grid, RunCounts
+from race.core.scripted import PREFIX
 from race.core.site.rates import Rate, amount, rate
 from race.core.site.view import ReleaseView
 from race.core.soma.competition import Competition
 from race.core.text_table import percent
-
-SCRIPTED = "scripted/"
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,7 @@ class Results:
 
 def is_scripted(name: str) -> bool:
     """Scripted agents carry it in their name."""
-    return name.startswith(SCRIPTED)
+    return name.startswith(PREFIX)
 
 
 def leaderboard_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
