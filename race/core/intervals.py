@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +38,16 @@ class Estimate:
 NOTHING = Estimate(0, None, None, None)
 
 
+def normal_quantile(share: float) -> float:
+    """Below which a standard normal value lies with this probability."""
+    return float(special.ndtri(share))
+
+
+def student_quantile(share: float, freedom: int) -> float:
+    """The same for Student's t with so many degrees of freedom."""
+    return float(special.stdtrit(freedom, share))
+
+
 def _wilson(rate: float, size: float, quantile: float) -> tuple[float, float]:
     square = quantile * quantile
     centre = (rate + square / (2 * size)) / (1 + square / size)
@@ -56,7 +66,7 @@ def wilson(successes: int, trials: int, confidence: float = 0.95) -> Estimate:
     if trials == 0:
         return NOTHING
     rate = successes / trials
-    low, high = _wilson(rate, trials, float(stats.norm.ppf((1 + confidence) / 2)))
+    low, high = _wilson(rate, trials, normal_quantile((1 + confidence) / 2))
     return Estimate(trials, rate, low, high)
 
 
@@ -78,7 +88,7 @@ def clustered_rate(shares: Sequence[float] | Floats, confidence: float = 0.95) -
     variance = float(values.var(ddof=1))
     inside = rate * (1 - rate)
     size = inside / (variance / n) if variance > 1e-12 and inside > 0 else float(n)
-    low, high = _wilson(rate, size, float(stats.t.ppf((1 + confidence) / 2, n - 1)))
+    low, high = _wilson(rate, size, student_quantile((1 + confidence) / 2, n - 1))
     return Estimate(n, rate, low, high)
 
 
@@ -91,7 +101,7 @@ def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) ->
     mean = math.fsum(array) / n
     if n == 1:
         return Estimate(1, mean, None, None)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * math.sqrt(float(array.var(ddof=1)) / n)
+    half = student_quantile((1 + confidence) / 2, n - 1) * math.sqrt(float(array.var(ddof=1)) / n)
     return Estimate(n, mean, mean - half, mean + half)
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 Floats = NDArray[np.float64]
 EXACT = 20_000
@@ -51,7 +50,12 @@ def adjusted(p_values: Sequence[float] | Floats) -> Floats:
     """Benjamini and Hochberg's adjustment for many comparisons; one comparison stays as it is."""
     if len(p_values) == 0:
         return np.zeros(0)
-    return np.asarray(stats.false_discovery_control(p_values), dtype=np.float64)
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(-p)
+    scaled = p[order] * len(p) / np.arange(len(p), 0, -1)
+    result = np.empty(len(p))
+    result[order] = np.minimum(1.0, np.minimum.accumulate(scaled))
+    return result
 
 
 def stratified_sum(cells: Sequence[Cell]) -> float:

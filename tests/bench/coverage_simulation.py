@@ -4,7 +4,9 @@
 
 Simulated studies with known truth. 95% intervals should cover it in 93% to 97% of studies, and tests at
 5% should find a difference that is not there in 4% to 6%. Each line also gives the simulation's own
-standard error; discrete outcomes of few tasks allow no exact 95%, and such lines are marked.
+standard error. Two cases cannot be exact and are held to one side only (never too short an interval,
+never too many false findings): single attempts, whose counts take few values, and sign flips of paired
+differences in steps of a fifth, whose sums tie often.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ def rates(rng: Rng, studies: int) -> list[bool]:
                         found = clustered_rate(shares(rng, tasks, attempts, mean, spread))
                         hits += found.low <= mean <= found.high
                     name = f"{tasks} tasks, {attempts} attempts, rate {mean}"
-                    results.append(line(name, hits / studies, studies, 0.93, 0.97))
+                    most = 0.97 if attempts > 1 else 1.0
+                    results.append(line(name, hits / studies, studies, 0.93, most))
     return results
 
 
@@ -67,7 +70,7 @@ def pairs(rng: Rng, studies: int) -> list[bool]:
             hits += found.low <= 0 <= found.high
             rejected += sign_flips((one - two)[:, None], seed=i, draws=DRAWS)[0] <= 0.05
         results.append(line(f"{tasks} tasks, interval", hits / studies, studies, 0.93, 0.97))
-        results.append(line(f"{tasks} tasks, test", rejected / studies, studies, 0.04, 0.06))
+        results.append(line(f"{tasks} tasks, test", rejected / studies, studies, 0.0, 0.06))
     return results
 
 
@@ -107,10 +110,11 @@ def eras(rng: Rng, studies: int) -> list[bool]:
                     results.append(line(f"{name}: interval", hits / studies, studies, 0.93, 0.97))
                     if gap == 0:
                         name = name.replace(", true gap 0.0", "")
+                        least = 0.04 if attempts > 1 else 0.0
                         results.append(
-                            line(f"{name}: permutation", permuted / studies, studies, 0.04, 0.06)
+                            line(f"{name}: permutation", permuted / studies, studies, least, 0.06)
                         )
-                        line(f"{name}: CMH cross-check", mantel / studies, studies, 0.04, 0.06)
+                        line(f"{name}: CMH cross-check", mantel / studies, studies, least, 0.06)
     return results
 
 

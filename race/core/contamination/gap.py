@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from race.core.contamination.eras import EraTask, cells_of
 from race.core.contamination.words import gap_sentence
-from race.core.intervals import Estimate, clustered_rate
+from race.core.intervals import Estimate, clustered_rate, normal_quantile
 from race.core.permutation import DRAWS, Cell, label_shuffles, stratified_sum
 
 POWER = 0.80
@@ -194,7 +194,7 @@ def mantel_haenszel(cells: Sequence[Cell]) -> tuple[float | None, float | None]:
     if variance <= 1e-15:
         return None, None
     chi_square = stratified_sum(cells) ** 2 / variance
-    return chi_square, float(stats.chi2.sf(chi_square, 1))
+    return chi_square, float(special.chdtrc(1, chi_square))
 
 
 def published_gap(
@@ -210,7 +210,7 @@ def published_gap(
         weight += n1 * n2 / n
         variance += n1 * n2 / n * pooled * (1 - pooled) * n / (n - 1)
     chi_square = difference**2 / variance
-    return difference / weight, chi_square, float(stats.chi2.sf(chi_square, 1))
+    return difference / weight, chi_square, float(special.chdtrc(1, chi_square))
 
 
 def power(cells: Sequence[Cell], difference: float | None) -> tuple[float | None, int | None]:
@@ -220,7 +220,7 @@ def power(cells: Sequence[Cell], difference: float | None) -> tuple[float | None
     spread = _pooled_variance(cells)
     if spread <= 1e-15:
         return None, None
-    reach = float(stats.norm.ppf(1 - LEVEL / 2) + stats.norm.ppf(POWER))
+    reach = normal_quantile(1 - LEVEL / 2) + normal_quantile(POWER)
     detectable = reach * math.sqrt(spread / _weight(cells))
     if not difference:
         return detectable, None

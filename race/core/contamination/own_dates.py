@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from race.core.contamination.words import did_sentence
+from race.core.intervals import student_quantile
 from race.core.permutation import CLOSE, DRAWS
 
 Floats = NDArray[np.float64]
@@ -62,7 +62,7 @@ def own_dates(
     residual = _within(outcomes) - estimate * treated
     score = (treated * residual).sum(axis=1)
     error = math.sqrt(float((score**2).sum()) * tasks / (tasks - 1)) / weight
-    half = float(stats.t.ppf(0.975, tasks - 1)) * error
+    half = student_quantile(0.975, tasks - 1) * error
     p = _shuffled_p(treated, outcomes, bands, seed, draws)
     low, high = (estimate - half, estimate + half) if error > 0 else (None, None)
     sentence = did_sentence(estimate, low, high, p, models)
