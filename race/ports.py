@@ -192,17 +192,26 @@ class Resolver(Protocol):
         cutoff: datetime | None,
         constraints: Sequence[str] = (),
         omit: Sequence[str] = (),
+        built: Mapping[str, Path] | None = None,
     ) -> str:
-        """A lock: sorted lines `name==version --hash=sha256:...`, one wheel for each package.
+        """A lock: sorted lines `name==version --hash=sha256:...`, one file for each package.
 
-        `omit` names packages that are resolved but not locked (the project itself). Raises
-        Unresolvable (about the project) or Unreachable (about the index).
+        `omit` names packages that are resolved but not locked (the project itself). `built` are
+        wheels made from source archives, by the archive's SHA-256, which is then what is locked.
+        Raises Unresolvable (about the project) or Unreachable (about the index).
         """
 
     def fetch(self, lock: str, *, python: str) -> dict[str, Path]:
-        """The wheels of a lock: file name -> a path on this machine, each checked by its hash.
+        """The files of a lock: file name -> a path on this machine, each checked by its hash.
 
-        Raises Unreachable, or Accident when the index sends other bytes than the lock names.
+        Wheels, and source archives where a lock names one. Raises Unreachable, or Accident when the
+        index sends other bytes than the lock names.
+        """
+
+    def source(self, name: str, *, version: str, cutoff: datetime | None) -> tuple[str, Path]:
+        """SHA-256 and path of a release's source archive, the newest when no version is given.
+
+        Raises Unresolvable when there is none before the cut-off.
         """
 
     def reach(self) -> str:

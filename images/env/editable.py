@@ -2,7 +2,7 @@
 
 METHOD is `editable` (the build back-end's own editable wheel, or one made from its metadata when it
 cannot make one), `path` (a .pth file only) or `none`. Writes OUT/wheels and OUT/project.lock. With
-METHOD `metadata` it writes only OUT/METADATA.
+METHOD `metadata` it writes only OUT/METADATA, with `wheel` an ordinary wheel and its name in OUT/name.
 """
 
 import base64
@@ -117,6 +117,9 @@ def main(method, repo, out):
         backend = load(repo)
         with tempfile.TemporaryDirectory() as scratch:
             shutil.copy(metadata_folder(backend, scratch) / "METADATA", out)
+        return
+    if method == "wheel":
+        Path(out, "name").write_text(os.path.basename(load(repo).build_wheel(wheels, None)))
         return
     lock = Path(out, "project.lock")
     if method == "none":

@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import tomllib
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import uv
+from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.version import Version
 
 from race.core.environment.wheels import GLIBC, best_wheel, wheel_name, wheel_tags
 from race.errors import Accident, Unreachable, Unresolvable
@@ -53,43 +56,67 @@ class UvResolver:
         cutoff: datetime | None,
         constraints: Sequence[str] = (),
         omit: Sequence[str] = (),
+        built: Mapping[str, Path] | None = None,
     ) -> str:
-        """A lock: sorted lines `name==version --hash=sha256:...`, one wheel for each package.
+        """A lock: sorted lines `name==version --hash=sha256:...`, one file for each package.
 
-        `omit` names packages that are resolved but not locked (the project itself). Raises
-        Unresolvable when no set of wheels meets the requirements before the cut-off, Unreachable
-        when the index does not answer.
+        `omit` names packages that are resolved but not locked (the project itself). `built` are
+        wheels made from source archives, by the archive's SHA-256, which is then what is locked.
+        Raises Unresolvable when no set of wheels meets the requirements before the cut-off,
+        Unreachable when the index does not answer.
         """
         tags = wheel_tags(python, _machine())
         lines = []
-        for package in self._pylock(requirements, python, cutoff, constraints, omit):
+        made = {path.name: digest for digest, path in (built or {}).items()}
+        local = [*(built or {}).values()]
+        for package in self._pylock(requirements, python, cutoff, constraints, omit, local=local):
             wheel = best_wheel(package.get("wheels", ()), tags)
             if wheel is None:
                 raise Unresolvable(f"{package['name']} {package.get('version')} has no wheel for us")
-            digest = wheel["hashes"]["sha256"]
-            self._remember(digest, wheel)
+            digest = made.get(wheel_name(wheel), "")
+            if not digest:
+                digest = wheel["hashes"]["sha256"]
+                self._remember(digest, str(wheel["url"]), wheel_name(wheel))
             lines.append(f"{package['name']}=={package['version']} --hash=sha256:{digest}")
         return "".join(line + "\n" for line in sorted(lines))
 
     def fetch(self, lock: str, *, python: str) -> dict[str, Path]:
-        """The wheels of a lock: file name -> path in the cache, each checked against its hash.
+        """The files of a lock: file name -> path in the cache, each checked against its hash.
 
-        Raises Unreachable when one must be downloaded and cannot, Accident when the index sends
-        other bytes than the lock names.
+        Wheels, and source archives where a lock names one. Raises Unreachable when one must be
+        downloaded and cannot, Accident when the index sends other bytes than the lock names.
         """
         pins = dict(_pins(lock))
-        unknown = [pin for digest, pin in pins.items() if self._known(digest) is None]
-        if unknown:
-            for package in self._pylock(unknown, python, None, (), (), deps=False):
-                for wheel in package.get("wheels", ()):
-                    if wheel["hashes"]["sha256"] in pins:
-                        self._remember(wheel["hashes"]["sha256"], wheel)
-            for digest, pin in pins.items():
+        for digest, pin in pins.items():
+            if self._known(digest) is None:
+                for file in self._files(pin.split("==")[0]):
+                    if file.get("hashes", {}).get("sha256") == digest:
+                        self._remember(digest, str(file["url"]), str(file["filename"]))
                 if self._known(digest) is None:
                     raise Accident(f"the index has no file of {pin} with sha256 {digest[:12]}")
         with ThreadPoolExecutor(max_workers=DOWNLOADS) as pool:
             paths = list(pool.map(self._fetch_one, pins))
         return {path.name: path for path in paths}
+
+    def source(self, name: str, *, version: str, cutoff: datetime | None) -> tuple[str, Path]:
+        """SHA-256 and path of the source archive of a release; the newest one when no version is given.
+
+        Raises Unresolvable when there is none before the cut-off.
+        """
+        found: list[tuple[Version, Mapping[str, Any]]] = []
+        for file in self._files(name):
+            parsed = _source_version(str(file.get("filename", "")))
+            early = cutoff is None or _uploaded(file) <= cutoff
+            fits = parsed is not None and (str(parsed) == str(Version(version)) if version else True)
+            if parsed is not None and fits and early and not file.get("yanked"):
+                found.append((parsed, file))
+        stable = [pair for pair in found if not pair[0].is_prerelease] or found
+        if not stable:
+            raise Unresolvable(f"{name} {version} has neither a wheel for us nor a source archive")
+        newest = max(stable, key=lambda pair: pair[0])[1]
+        digest = str(newest["hashes"]["sha256"])
+        self._remember(digest, str(newest["url"]), str(newest["filename"]))
+        return digest, self._fetch_one(digest)
 
     def reach(self) -> str:
         """What answers: uv's version. Raises Unreachable when the index does not."""
@@ -105,6 +132,7 @@ class UvResolver:
         omit: Sequence[str],
         *,
         deps: bool = True,
+        local: Sequence[Path] = (),
     ) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory(prefix="race-lock-") as name:
             folder = Path(name)
@@ -116,6 +144,9 @@ class UvResolver:
             command += ["--python-platform", f"{_machine()}-manylinux_{GLIBC[0]}_{GLIBC[1]}"]
             command += [f"--no-emit-package={package}" for package in omit]
             command += [] if deps else ["--no-deps"]
+            for path in local:
+                (folder / path.name).hardlink_to(path)
+            command += ["--find-links", "."] if local else []
             if cutoff is not None:
                 moment = cutoff.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
                 command += ["--exclude-newer", moment]
@@ -162,24 +193,59 @@ class UvResolver:
             return None
         return value if isinstance(value, dict) else None
 
-    def _remember(self, digest: str, wheel: Mapping[str, Any]) -> None:
+    def _remember(self, digest: str, url: str, name: str) -> None:
         folder = self._wheel_folder(digest)
         if not (folder / "url.json").exists():
             folder.mkdir(parents=True, exist_ok=True)
-            known = {"url": wheel["url"], "name": wheel_name(wheel)}
-            _replace(folder / "url.json", json.dumps(known).encode())
+            _replace(folder / "url.json", json.dumps({"url": url, "name": name}).encode())
+
+    def _files(self, name: str) -> list[dict[str, Any]]:
+        """All files of a project as the index lists them (simple API, JSON)."""
+        url = f"{self._index().rstrip('/')}/{canonicalize_name(name)}/"
+        accept = "application/vnd.pypi.simple.v1+json"
+        try:
+            value = json.loads(self._download(url, accept))
+        except ValueError as error:
+            raise Accident("the package index does not speak JSON (simple API, version 1)") from error
+        files: list[dict[str, Any]] = value.get("files", [])
+        return [file | {"url": urllib.parse.urljoin(url, str(file["url"]))} for file in files]
+
+    def _index(self) -> str:
+        """The index that uv asks; told by uv itself when none is set here."""
+        if not self._index_url:
+            command = [uv.find_uv_bin(), "pip", "compile", "-", "--emit-index-url", "--no-header"]
+            done = subprocess.run(
+                [*command, "--quiet", "--no-config", "--no-deps"],
+                input="",
+                env=self._environment(),
+                capture_output=True,
+                text=True,
+                timeout=TIMEOUT,
+                check=False,
+            )
+            match = re.search(r"^--index-url (\S+)", done.stdout, re.MULTILINE)
+            if match is None:
+                raise failure(done.stderr)
+            self._index_url = match[1]
+        return self._index_url
+
+    def _download(self, url: str, accept: str = "*/*") -> bytes:
+        context = ssl.create_default_context(cafile=self._ca_bundle or None)
+        request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "race"})
+        name = url.rstrip("/").rsplit("/", 1)[-1]
+        try:
+            with urllib.request.urlopen(request, timeout=60, context=context) as answer:
+                data: bytes = answer.read()
+        except (urllib.error.URLError, OSError) as error:
+            raise Unreachable(f"cannot download {name}: {error}") from error
+        return data
 
     def _fetch_one(self, digest: str) -> Path:
         known = self._known(digest) or {}
         path = self._wheel_folder(digest) / str(known["name"])
         if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
             return path
-        context = ssl.create_default_context(cafile=self._ca_bundle or None)
-        try:
-            with urllib.request.urlopen(known["url"], timeout=60, context=context) as answer:
-                data = answer.read()
-        except (urllib.error.URLError, OSError) as error:
-            raise Unreachable(f"cannot download {path.name}: {error}") from error
+        data = self._download(str(known["url"]))
         found = hashlib.sha256(data).hexdigest()
         if found != digest:
             raise Accident(
@@ -196,6 +262,18 @@ def _pins(lock: str) -> Iterable[tuple[str, str]]:
         if match is None:
             raise Accident(f"not a line of a lock: {line[:100]!r}")
         yield match[3], f"{match[1]}=={match[2]}"
+
+
+def _source_version(name: str) -> Version | None:
+    try:
+        return parse_sdist_filename(name)[1]
+    except InvalidSdistFilename:
+        return None
+
+
+def _uploaded(file: Mapping[str, Any]) -> datetime:
+    text = str(file.get("upload-time") or "9999-01-01T00:00:00+00:00")
+    return datetime.fromisoformat(text)
 
 
 def _replace(path: Path, data: bytes) -> None:

@@ -7,12 +7,14 @@ import shlex
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from race.core.records import digest, sha256
 from race.ports import Image
 from race.render import data_folder, render
 from race.work.base_images import BaseImages, base_recipe
+from race.work.source_wheels import wheel_from_source
 from race.workbench import Workbench
 
 RECIPE, RELEASE, INSTANCE = "race.recipe", "race.release", "race.instance"
@@ -32,12 +34,17 @@ class Recipe:
     environment: Mapping[str, str]
     build_environment: Mapping[str, str]
     with_dependencies: bool = False
+    source_cutoff: str = ""
+    """The date for building what the lock names as a source archive; empty when it names none."""
 
     @property
     def deps_digest(self) -> str:
         """What the layer of dependencies depends on; its image is named and shared by this."""
         bases = [base_recipe(self.base.python, kind, self.base.extra) for kind in ("runtime", "builder")]
-        return digest([bases, self.lock, self.deps_dockerfile, _script("unpack.sh").decode()])
+        scripts = _script("unpack.sh").decode() + (
+            _script("editable.py").decode() if self.source_cutoff else ""
+        )
+        return digest([bases, self.lock, self.deps_dockerfile, scripts, self.source_cutoff])
 
     @property
     def deps_ref(self) -> str:
@@ -96,13 +103,28 @@ def build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
     if have is not None and have.labels.get(RECIPE) == recipe.deps_digest:
         return have
     say("fetching dependencies")
-    wheels = bench.resolver.fetch(recipe.lock, python=recipe.base.python)
+    wheels, lock = _wheels_and_lock(bench, recipe, say)
     say(f"installing {len(wheels)} dependencies")
-    context = {f"wheels/{name}": path.read_bytes() for name, path in wheels.items()}
-    context |= {"wheels/.keep": b"", "requirements.lock": recipe.lock.encode()}
+    context = {f"wheels/{name}": data for name, data in wheels.items()}
+    context |= {"wheels/.keep": b"", "requirements.lock": lock.encode()}
     context |= {"unpack.sh": _script("unpack.sh"), "Dockerfile": recipe.deps_dockerfile.encode()}
     labels = {RECIPE: recipe.deps_digest, "race.deps": "1"}
     return bench.engine.build(context, tag=recipe.deps_ref, labels=labels, timeout=TIMEOUT)
+
+
+def _wheels_and_lock(bench: Workbench, recipe: Recipe, say: Say) -> tuple[dict[str, bytes], str]:
+    """All wheels of a lock, and the lock with the hashes of those that were made here from source."""
+    lock, wheels = recipe.lock, dict[str, bytes]()
+    for name, path in bench.resolver.fetch(lock, python=recipe.base.python).items():
+        data = path.read_bytes()
+        if not name.endswith(".whl"):
+            digest_ = sha256(data)
+            cutoff = datetime.fromisoformat(recipe.source_cutoff)
+            path = wheel_from_source(bench, recipe.base, digest_, path, cutoff, say)
+            name, data = path.name, path.read_bytes()
+            lock = lock.replace(f"sha256:{digest_}", f"sha256:{sha256(data)}")
+        wheels[name] = data
+    return wheels, lock
 
 
 def build_env_image(

@@ -17,7 +17,7 @@ from race.settings import ProjectSection
 from race.store import Store, TaskFolder
 from race.work.base_images import ensure_base
 from race.work.environment_images import Recipe, build_env_image
-from race.work.ladder import Ladder
+from race.work.ladder import Ladder, from_source
 from race.workbench import Workbench
 
 Say = Callable[[str], None]
@@ -54,10 +54,10 @@ def build_env(
     BuildFailed when every rung of the ladder fails, Unreachable when the index does not answer.
     """
     try:
-        moment = datetime.fromisoformat(merged_at)
-        cutoff = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         override = store.settings.projects.get(repo, ProjectSection())
-        ladder = Ladder(bench, env_ref(store, task.id), source, cutoff, override, dict(tests or {}), say)
+        ladder = Ladder(
+            bench, env_ref(store, task.id), source, _moment(merged_at), override, dict(tests or {}), say
+        )
         ladder.labels = (store.settings.release.name, task.id)
         return _recorded(task, ladder, merged_at)
     except Malformed as error:
@@ -88,6 +88,7 @@ def rebuild_env(
         install=environment.install,
         environment=environment.environment,
         build_environment=environment.build_environment,
+        source_cutoff=_moment(environment.cutoff).isoformat() if from_source(environment.rungs) else "",
         with_dependencies=any(rung.name == "build-with-dependencies" for rung in environment.rungs),
     )
     return build_env_image(
@@ -100,6 +101,11 @@ def rebuild_env(
         say=say,
         fresh=fresh,
     )
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _recorded(task: TaskFolder, ladder: Ladder, merged_at: str) -> Built:

@@ -9,7 +9,7 @@ modules that the tests import added.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -25,8 +25,9 @@ from race.ports import Container, ContainerSpec, Image
 from race.settings import ProjectSection
 from race.work.base_images import ensure_base, pythons
 from race.work.environment_images import Recipe, build_env_image, tree_of
-from race.work.locking import Locked, lock_build, lock_requirements
+from race.work.locking import Locked, Pinner, lock_build, lock_requirements
 from race.work.project_metadata import ask_back_end
+from race.work.source_wheels import wheel_from_source
 from race.workbench import Workbench
 
 ROUNDS = 3
@@ -111,14 +112,17 @@ class Ladder:
                 self._rung("metadata-as-written", "setup.py and setup.cfg read as text", why)
         self.say("resolving")
         omit = [plan.project.name] if plan.project.name else []
-        locked = lock_requirements(
+        base = ensure_base(self.bench, plan.python, self.override.system_packages, say=self.say)
+        pinner = Pinner(
             self.bench.resolver,
-            plan.needs,
-            run_time=plan.project.requirements,
             python=plan.python,
             cutoff=self.cutoff,
             omit=omit,
+            from_source=lambda digest, archive: wheel_from_source(
+                self.bench, base, digest, archive, self.cutoff, self.say
+            ),
         )
+        locked = lock_requirements(pinner, plan.needs, run_time=plan.project.requirements)
         for rung in locked.rungs:
             self._rung(rung.name, rung.what, rung.why)
         return self._install(plan, locked, build, version, variables)
@@ -186,6 +190,7 @@ class Ladder:
             install=plan.install if build else "path",
             environment=plan.environment,
             build_environment=variables,
+            source_cutoff=self.cutoff.isoformat() if from_source(locked.rungs) else "",
         )
         build = build or Locked((), "")
         while True:
@@ -275,6 +280,11 @@ class Ladder:
         argv = ["/opt/venv/bin/python", "-m", "pytest", "--collect-only", "-q", "-o", "addopts="]
         done = container.run([*argv, "-p", "no:cacheprovider", *paths], timeout=COLLECT_SECONDS)
         return done.output.decode("utf-8", "replace")
+
+
+def from_source(rungs: Iterable[Rung]) -> bool:
+    """Whether a lock with these rungs names source archives."""
+    return any(rung.name == "built-from-source" for rung in rungs)
 
 
 def _name(item: str) -> str:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
 from race.core.environment.declared import parsed
 from race.core.environment.model import Rung
 from race.core.environment.needs import Needs
-from race.errors import Unresolvable
+from race.errors import BuildFailed, Unresolvable
 from race.ports import Resolver
 
+Attempt = Callable[[Sequence[str]], str]
+SOURCES = 6
+"""How many packages may be built from source for one lock."""
 DROPS = 8
 """How many single test requirements may be given up before the project counts as unresolvable."""
 
@@ -27,22 +32,77 @@ class Locked:
     rungs: tuple[Rung, ...] = ()
 
 
-def lock_requirements(
-    resolver: Resolver,
-    needs: Needs,
-    *,
-    run_time: Sequence[str],
-    python: str,
-    cutoff: datetime,
-    omit: Sequence[str],
-) -> Locked:
+class Pinner:
+    """Compiles locks for one Python and date; makes wheels from source where an index has none."""
+
+    def __init__(
+        self,
+        resolver: Resolver,
+        *,
+        python: str,
+        cutoff: datetime | None,
+        omit: Sequence[str] = (),
+        from_source: Callable[[str, Path], Path] | None = None,
+    ) -> None:
+        self._resolver, self._python, self._cutoff, self._omit = resolver, python, cutoff, omit
+        self._from_source = from_source
+        self._built: dict[str, Path] = {}
+        self._refused: set[str] = set()
+        self.rungs: list[Rung] = []
+
+    def compile(self, requirements: Sequence[str]) -> str:
+        """A lock. Raises Unresolvable with the resolver's explanation."""
+        while True:
+            try:
+                return self._resolver.compile(
+                    requirements,
+                    python=self._python,
+                    cutoff=self._cutoff,
+                    omit=self._omit,
+                    built=self._built,
+                )
+            except Unresolvable as error:
+                if not self._built_one(error):
+                    raise
+
+    def _built_one(self, error: Unresolvable) -> bool:
+        """Make the wheel that the explanation misses; False when it is not about that, or fails."""
+        name, version = without_wheel(error.reason)
+        pin = f"{name}=={version}" if version else name
+        if not name or pin in self._refused or self._from_source is None or len(self._built) >= SOURCES:
+            return False
+        self._refused.add(pin)
+        try:
+            digest, archive = self._resolver.source(name, version=version, cutoff=self._cutoff)
+            self._built[digest] = self._from_source(digest, archive)
+        except (Unresolvable, BuildFailed) as failed:
+            note = failed.tail.strip().splitlines()[-1:] if isinstance(failed, BuildFailed) else []
+            error.reason += (
+                f" ({pin} cannot be built from source: {' '.join([str(failed), *note])[:300]})"
+            )
+            return False
+        self.rungs.append(Rung(name="built-from-source", what=archive.name, why=_short(error)))
+        return True
+
+
+def without_wheel(reason: str) -> tuple[str, str]:
+    """Name and version (perhaps empty) of a package that a resolver could only take from source."""
+    named = re.search(r"Wheels are required for `([A-Za-z0-9._-]+)`", reason)
+    if named is None:
+        return "", ""
+    pinned = re.search(rf"{re.escape(named[1])}==(\S+) has no usable wheels", reason)
+    return named[1], pinned[1] if pinned else ""
+
+
+def lock_requirements(pinner: Pinner, needs: Needs, *, run_time: Sequence[str]) -> Locked:
     """A lock of everything, else of what is left after giving up optional sources and then single
     test requirements that the resolver names. Run-time requirements are never given up.
     """
+    locked = _descend(pinner.compile, needs, run_time)
+    return Locked(locked.requirements, locked.text, (*pinner.rungs, *locked.rungs))
 
-    def attempt(requirements: Sequence[str]) -> str:
-        return resolver.compile(requirements, python=python, cutoff=cutoff, omit=omit)
 
+def _descend(attempt: Attempt, needs: Needs, run_time: Sequence[str]) -> Locked:
     wanted, rungs = needs.all(), list[Rung]()
     try:
         return Locked(tuple(wanted), attempt(wanted))
@@ -65,7 +125,7 @@ def lock_requirements(
 
 
 def _drop_singly(
-    attempt: Callable[[Sequence[str]], str],
+    attempt: Attempt,
     wanted: list[str],
     run_time: Sequence[str],
     rungs: list[Rung],
