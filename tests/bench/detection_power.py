@@ -23,7 +23,7 @@ from types import ModuleType
 
 from race.core.classify import Run, classify
 from race.core.matrix import touched_files, touched_suite
-from race.core.reliability import PLAIN, plain_trials, trial, variants_for
+from race.core.reliability import plain_trials, trial, variants_for
 from race.core.repeats import Perturbed, Series, pooled_out
 from race.core.text_table import percent, text_table
 from race.core.validated import without, wobbling
@@ -67,7 +67,7 @@ TEST = "tests/test_race.py"
 
 
 def source(rate: float) -> str:
-    """A generated race that passes without its fix with this chance; checked by going through all ways."""
+    """A race that passes without its fix with this chance, counted over all its interleavings."""
     for safe in range(WAYS + 2):
         text = RACE.format(ways=WAYS, safe=safe)
         names: dict[str, object] = {}
@@ -123,7 +123,7 @@ def simulated(count: int) -> list[str]:
         )  # fmt: skip
     head = ["passes without fix", "tasks", "three runs drop", "default drops", "repeats", "at most"]
     return [
-        f"Simulated outcomes, the real decision code ({PLAIN} and perturbed):",
+        "Simulated outcomes through the real decision code:",
         *text_table(head, rows),
     ]
 
