@@ -140,6 +140,8 @@ def _lines(study: Study, verbose: int) -> list[str]:
     for name, own in study.models.items():
         if name in study.known_cutoffs or verbose:
             lines.append(f"{name} (cut {own.cut}): {own.sentence}")
+    if len(study.known_cutoffs) > 1:
+        lines.append("each model's p-value stands alone: one in twenty is significant by chance")
     lines += ["", study.own.sentence]
     left_out = json.dumps(study.as_json()["left_out"])
     lines.append(f"tasks left out: {left_out.strip('{}')}; {study.uneven} not run by every agent")

@@ -25,10 +25,21 @@ Runs of the baseline agent are the baseline, every other agent is a miner. RUNS 
 same columns as Parquet, or a SOMA validator's export (its baseline runs then get the name given with
 --baseline). A task's n is its planned repeats, else the larger number of runs.
 
-Accidents, attempts told twice alike, unknown tasks and a half-written last line are left out and
-counted. A run without valid tokens still counts as resolved or not. A task without a baseline run is
-not scored; a task that a miner has not run is not scored for it. One attempt told twice with different
-results, and any malformed line, ends the command with exit 2.
+\b
+What becomes of imperfect input; every case is counted in the output:
+  accident of ours          left out, never a failure
+  attempt told twice alike  counted once
+  ... told differently      refused, exit 2, with both lines
+  unknown task              left out
+  half-written last line    left out; any other malformed line is refused
+  tokens missing, negative  the run counts as resolved or not, but not in
+    or not a finite number  mean tokens
+  no baseline run           the task is not scored: nothing to compare with
+  not run by a miner        the task is not scored for that miner
+  more runs than repeats    n is raised to max(x, y, 1)
+  repeats below 1 or no     refused, exit 2
+    whole number
+  no run at all             refused, exit 2
 
 \b
 Examples:
@@ -70,8 +81,8 @@ def command(
     verbose: int,
 ) -> int:
     bench = workbench(context)
-    if as_csv and as_json:
-        raise UsageError("--csv and --json exclude each other")
+    if as_csv + as_json + (explain is not None) > 1:
+        raise UsageError("--csv, --json and --explain exclude each other")
     started = time.perf_counter()
     tasks = read_tasks(tasks_file, bench)
     table, counts = read_runs(runs_file, bench, baseline=baseline)
