@@ -93,16 +93,14 @@ class _Pack:
         return number, size, at
 
     def _inflate(self, at: int, size: int) -> tuple[bytes, int]:
-        bound = size + size // 500 + 128
-        decoder = zlib.decompressobj()
-        content = decoder.decompress(self._data[at : at + bound])
+        decoder, pieces, step = zlib.decompressobj(), [], size + size // 500 + 128
         while not decoder.eof:
-            more = self._data[at + bound : at + 2 * bound]
-            if not more:
+            piece = self._data[at : at + step]
+            if not piece:
                 raise zlib.error("the pack ends within an object")
-            content += decoder.decompress(more)
-            bound += len(more)
-        return content, at + bound - len(decoder.unused_data)
+            pieces.append(decoder.decompress(piece))
+            at += len(piece)
+        return b"".join(pieces), at - len(decoder.unused_data)
 
     def read(self, place: int, depth: int = 0) -> tuple[str, bytes, int]:
         """(kind, content, where the next object starts). KeyError for a base outside the pack."""
@@ -203,13 +201,13 @@ def _patched(base: bytes, delta: bytes) -> bytes:
 
 
 def packed_objects(data: bytes) -> Iterator[GitObject]:
-    """Every object of a pack file, deltas resolved. Ends early when the pack is damaged."""
+    """Every object of a pack file, deltas resolved. Raises ValueError when the pack is damaged."""
     if data[:4] != b"PACK" or len(data) < 32:
-        return
+        raise ValueError("no pack")
     try:
         yield from _Pack(data).objects()
-    except (zlib.error, IndexError, struct.error):
-        return
+    except (zlib.error, IndexError, struct.error) as error:
+        raise ValueError(str(error)) from error
 
 
 def index_entries(data: bytes) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 3
+FORMAT = 4
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 

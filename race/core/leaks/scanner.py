@@ -129,8 +129,11 @@ class LayerScanner:
                 return
         pack = PACK.match(item.path) if not item.inside else None
         if pack and item.data[:4] == b"PACK":
-            for found in packed_objects(item.data):
-                self._git_object(item, pack["store"], found, depth)
+            try:
+                for found in packed_objects(item.data):
+                    self._git_object(item, pack["store"], found, depth)
+            except ValueError as error:
+                self.scan.unread.append((item.path, f"a damaged pack: {error}"))
             return
         if len(item.data) < 56:
             return
