@@ -57,6 +57,7 @@ class Grading:
                        for path, data in load("hidden.json").items()}  # fmt: skip
         found = os.path.isfile(os.path.join(TASK, "trial.json"))
         self.trial: dict[str, Any] = load("trial.json") if found else {}
+        self.tolerated: list[str] | None = self.trial.get("tolerated", [])
         self.submitted = Submission()
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
@@ -106,7 +107,7 @@ class Grading:
         self.worker.wait()
         if not self.worker.ready:
             raise RuntimeError("the test interpreter does not start: " + self.worker.error[-500:])
-        seen = Seen(ids, self.trial.get("tolerated", ()), whole=until is None)
+        seen = Seen(ids, self.tolerated)
         run = supervise.Run(plan, seen.take, self.next_uid)
         how = run.go(self.worker)
         seen.close(run)

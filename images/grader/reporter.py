@@ -39,8 +39,9 @@ class Channel:
 class Reporter:
     """Reports collection, each test's phases and outcome, and stacks when the launcher asks."""
 
-    def __init__(self, order: dict, channel: Channel, stacks: object) -> None:
-        self._stacks = stacks
+    def __init__(self, order: dict, channel: Channel, stacks: object, snapshot: object) -> None:
+        self._stacks, self._snapshot, self._looks = stacks, snapshot, 0
+        self._altered: list = []
         self._wanted = None if order["ids"] is None else set(order["ids"])
         self._sequence = order["ids"] if order["ordered"] else None
         self._skipped = tuple(os.path.join(order["root"], name) for name in order["skipped"])
@@ -112,6 +113,22 @@ class Reporter:
             return False
         return self._wanted is None or nodeid in self._wanted
 
+    def _look(self) -> None:
+        """Tell what of the runner and the interpreter is not as it was."""
+        self._looks += 1
+        altered = self._snapshot.differences()
+        if altered != self._altered:
+            self._altered = altered
+            self._send(event="integrity", what=altered[:50])
+
+    def pytest_collection_finish(self, session: object) -> None:
+        """All of the project that tests import is imported now."""
+        self._look()
+
+    def pytest_sessionfinish(self, session: object) -> None:
+        """The tests are through."""
+        self._look()
+
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         """A test begins."""
         self._reports[nodeid] = []
@@ -155,6 +172,8 @@ class Reporter:
             event["excerpt"] = text[-TEXT_LIMIT:]
         elif decisive is not None and outcome == "skipped":
             event["message"] = _skip_reason(decisive)[:MESSAGE_LIMIT]
+        if self._looks <= 20:
+            self._look()
         for when in ("setup", "call", "teardown"):
             self._errors.pop((nodeid, when), None)
         self._send(**event)

@@ -32,7 +32,9 @@ BLOCKED_PLUGINS = (
 )  # fmt: skip
 
 
-def begin(order_handle: int, event_handle: int, output_handle: int, stack_handle: int) -> None:
+def begin(
+    snapshot: object, order_handle: int, event_handle: int, output_handle: int, stack_handle: int
+) -> None:
     """The whole life of a run. Never returns to the worker's loop."""
     with os.fdopen(order_handle, "rb") as stream:
         order = json.loads(stream.read())
@@ -57,21 +59,21 @@ def begin(order_handle: int, event_handle: int, output_handle: int, stack_handle
     time.tzset()
     sys.argv[:] = ["pytest"]
     stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
-    status = _run(order, channel, stacks, tools)
+    status = _run(order, channel, stacks, snapshot, tools)
     channel.send(event="end", exit=int(status))
     os._exit(int(status) & 0xFF)
 
 
-def _run(order: dict, channel: object, stacks: object, tools: list) -> int:
+def _run(order: dict, channel: object, stacks: object, snapshot: object, tools: list) -> int:
     import reporter
 
-    for name in ("cage", "reporter", "session", *order["tools"]):
+    for name in ("cage", "integrity", "reporter", "session", *order["tools"]):
         sys.modules.pop(name, None)
     packages = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
     _read_path_files(packages)
     import pytest
 
-    plugins = [reporter.Reporter(order, channel, stacks), *tools]
+    plugins = [reporter.Reporter(order, channel, stacks, snapshot), *tools]
     with _trusted_plugins(packages):
         return pytest.main(_arguments(order), plugins=plugins)
 

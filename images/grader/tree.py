@@ -81,7 +81,7 @@ class Base:
         self._tar = os.path.join(place, "base.tar.gz")
 
     def bytes_of(self, root: str, paths: set[str]) -> dict[str, bytes]:
-        """The recorded content of regular files: from the tree where it is untouched, else the archive."""
+        """Recorded content of regular files: from the tree where it is untouched, else archived."""
         found: dict[str, bytes] = {}
         wanted = set()
         for path in paths:

@@ -14,7 +14,7 @@ import controls
 from grade import Grading, load
 from submission import Refused
 
-EDITS, NEUTRAL, SECONDS = 12, 4, 60.0
+EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
 """At most so many false and neutral edits of each test are tried, and for so long in all."""
 
 
@@ -26,6 +26,7 @@ def try_out() -> dict[str, Any]:
     """
     cage.adopt_orphans()
     grading = Grading(load("task.json"))
+    grading.tolerated = None
     try:
         return _try_out(grading)
     except Refused as verdict:

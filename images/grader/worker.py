@@ -63,9 +63,11 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if entry != here]
     import_pytest()
     sys.path.append(here)
+    import integrity
     import session
 
     sys.path.remove(here)
+    snapshot = integrity.Snapshot()
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.sendall(b"ready\n")
     while True:
@@ -78,7 +80,7 @@ def main() -> None:
             if os.fork():
                 os._exit(0)
             channel.close()
-            session.begin(*handles)
+            session.begin(snapshot, *handles)
             os._exit(70)
         for handle in handles:
             os.close(handle)

@@ -43,7 +43,7 @@ def grade(
         user="root",
         workdir=ROOT,
         capabilities=CAPABILITIES,
-        limits=limits or Limits(memory_mb=4096, pids=1024),
+        limits=limits or Limits(memory_mb=4096, cpus=2.0, pids=1024),
         lifetime=LIMIT + 120,
     )
     with engine.container(spec) as container:

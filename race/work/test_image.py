@@ -158,7 +158,7 @@ def try_out(engine: Engine, image: Image, fix_patch: bytes) -> bytes:
         user="root",
         workdir=ROOT,
         capabilities=CAPABILITIES,
-        limits=Limits(4096, pids=1024),
+        limits=Limits(4096, cpus=2.0, pids=1024),
     )
     with engine.container(spec) as container:
         container.put("/tmp", {SUBMISSION: fix_patch}, mode=0o600)

@@ -6,17 +6,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from race.core.grading import Graded
 from race.core.records import digest
 from race.ports import Container, ContainerSpec, Engine, Limits
 from race.work.base_images import ensure_base
+from race.work.grading import grade
 from race.work.observing import CAPABILITIES
+from race.work.test_image import TestImage, build_test
 from race.workbench import Workbench
 
 PYTESTS = {"7": "pytest==7.4.4", "8": "pytest==8.4.2", "9": "pytest==9.0.1"}
+PATCHES = Path(__file__).parent / "patches"
 PROJECT = Path(__file__).parent / "counter"
 DOCKERFILE = """\
 FROM {base}
@@ -97,3 +102,61 @@ def open_container(
             yield container
 
     return start
+
+
+@dataclass(frozen=True)
+class CounterTask:
+    """The task made of the project `counter`: its test image and its lists."""
+
+    image: str
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+    fix: bytes
+
+    def grade(self, engine: Engine, patch: bytes, *, run_empty: bool = False) -> Graded:
+        """Grade through race's own path."""
+        return grade(
+            engine,
+            self.image,
+            patch,
+            instance_id="sample__counter-1",
+            fail_to_pass=self.fail_to_pass,
+            pass_to_pass=self.pass_to_pass,
+            run_empty=run_empty,
+        )
+
+
+@pytest.fixture(scope="session")
+def counter_task(bench: Workbench, counter_image: Callable[[str], str]) -> CounterTask:
+    """The task's test image, built through the function that sealing uses."""
+    wanted = TestImage(
+        instance_id="sample__counter-1",
+        env_image=counter_image("9"),
+        env_recipe=recipe_of(bench.engine, counter_image("9")),
+        fail_to_pass=(
+            "tests/test_core.py::test_adds_are_not_lost",
+            "tests/test_core.py::test_close_wakes_all",
+        ),
+        pass_to_pass=(
+            "tests/test_core.py::test_add_returns_the_value",
+            "tests/test_core.py::test_closed_counter_refuses",
+            "tests/test_core.py::TestStart::test_start[7]",
+            "tests/test_text.py::test_describe",
+        ),
+        test_patch=(PATCHES / "test.patch").read_bytes(),
+        fix_patch=(PATCHES / "fix.patch").read_bytes(),
+        canary="00000000-0000-4000-8000-000000000000",
+        test_seconds=10,
+        run_seconds=120,
+    )
+    build_test(bench.engine, wanted, "race-tests-grader:task", b"a secret of the tests")
+    return CounterTask(
+        "race-tests-grader:task", wanted.fail_to_pass, wanted.pass_to_pass, wanted.fix_patch
+    )
+
+
+def recipe_of(engine: Engine, ref: str) -> str:
+    """The recipe label of an image that is there."""
+    image = engine.image(ref)
+    assert image is not None
+    return image.labels["race.recipe"]

@@ -1,0 +1,83 @@
+"""Grading in the test image, through race and through the steps of a SOMA validator."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from race.errors import Rejection
+from race.work.test_image import TestImage, build_test
+from race.workbench import Workbench
+
+pytestmark = [pytest.mark.engine, pytest.mark.network]
+
+
+def soma_grade(image: str, patch: bytes, listed: tuple[str, ...]) -> Any:
+    """The SOMA steps, from the module beside this one."""
+    path = Path(__file__).parent / "soma_steps.py"
+    spec = importlib.util.spec_from_file_location("grader_soma_steps", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.soma_grade(image, patch, listed)
+
+
+def test_the_reference_fix_is_resolved(bench: Workbench, counter_task: Any) -> None:
+    """The reference fix gets its point, after runs alone and negative controls that all failed."""
+    graded = counter_task.grade(bench.engine, counter_task.fix)
+    assert graded.reasons == ()
+    assert graded.verdict == "resolved"
+    assert set(graded.fail_to_pass.values()) == set(graded.pass_to_pass.values()) == {"passed"}
+    purposes = [check.purpose for check in graded.checks]
+    assert purposes[0] == "all listed tests"
+    assert purposes.count("alone") == 2
+    controls = [check for check in graded.checks if check.purpose.startswith("negative controls")]
+    assert len(controls) == 4
+    assert all(check.passed == 0 for check in controls if check.purpose == "negative controls")
+    assert 0 < graded.pytest_seconds < graded.seconds
+
+
+def test_nothing_is_unresolved(bench: Workbench, counter_task: Any) -> None:
+    """An empty submission is unresolved without a container; asked to, the tests run and say why."""
+    engine = bench.engine
+    assert counter_task.grade(engine, b"").reasons == ("the submission is empty",)
+    assert counter_task.grade(engine, b"I fixed it.").reasons == ("the submission is no unified diff",)
+    graded = counter_task.grade(engine, b"\n", run_empty=True)
+    assert graded.verdict == "unresolved"
+    assert set(graded.fail_to_pass.values()) == {"failed"}
+    assert set(graded.pass_to_pass.values()) == {"passed"}
+    assert "is still failed" in graded.reasons[0]
+
+
+def test_soma_gives_the_same_verdict(counter_task: Any) -> None:
+    """The steps of a SOMA validator come to the same verdicts, with reports for all but nothing."""
+    listed = (*counter_task.fail_to_pass, *counter_task.pass_to_pass)
+    resolved, report = soma_grade(counter_task.image, counter_task.fix, listed)
+    assert resolved
+    assert report["race"]["verdict"] == "resolved"
+    assert report["summary"] == {"passed": 6, "failed": 0, "total": 6}
+    half = counter_task.fix.replace(b"+        self.value += amount", b"+        self.value = amount")
+    resolved, report = soma_grade(counter_task.image, half, listed)
+    assert not resolved
+    assert report["race"]["verdict"] == "unresolved"
+    assert soma_grade(counter_task.image, b"\n", listed) == (False, {})
+    fuzzy = counter_task.fix.replace(b"         if self.closed:", b"         if self.is_closed:")
+    assert fuzzy != counter_task.fix
+    resolved, report = soma_grade(counter_task.image, fuzzy, listed)
+    assert not resolved
+    assert report["race"]["verdict"] == "refused"
+    assert "does not apply exactly" in report["race"]["reasons"][0]
+
+
+def test_an_image_needs_tests_that_fail(bench: Workbench, counter_task: Any) -> None:
+    """No image is built for a task without fail-to-pass tests, or with an id in both lists."""
+    wanted = TestImage("sample__x-1", "race-none", "", (), ("a::b",), b"", b"", "0")
+    with pytest.raises(Rejection, match="no test fails"):
+        build_test(bench.engine, wanted, "race-tests-grader:none", b"s")
+    wanted = TestImage("sample__x-1", "race-none", "", ("a::b",), ("a::b",), b"", b"", "0")
+    with pytest.raises(Rejection, match="in both lists"):
+        build_test(bench.engine, wanted, "race-tests-grader:none", b"s")
