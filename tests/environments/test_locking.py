@@ -1,0 +1,114 @@
+"""The part of the ladder that gives requirements up, and that it says so."""
+
+from __future__ import annotations
+
+import importlib.util
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from race.core.environment.needs import Needs
+from race.errors import BuildFailed, Unresolvable
+from race.work.locking import Pinner, blamed, lock_build, lock_requirements, without_wheel
+
+_spec = importlib.util.spec_from_file_location(
+    "fake_resolver", Path(__file__).parent / "fake_resolver.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+_module = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_module)
+FakeResolver: Any = _module.FakeResolver
+
+DATE = datetime(2025, 1, 1, tzinfo=UTC)
+NEEDS = Needs(
+    requirements=("h11", "pytest", "mock"),
+    sources=("a", "b", "c"),
+    optional=(("tox.ini", ("pytest", "trio")), ("ci.yml", ("ghost",))),
+)
+
+
+def pinner(resolver: Any, from_source: Any = None) -> Pinner:
+    """A pinner for these tests."""
+    return Pinner(resolver, python="3.11", cutoff=DATE, from_source=from_source)
+
+
+def test_everything_is_locked_when_everything_resolves() -> None:
+    """No rung is climbed without need."""
+    locked = lock_requirements(pinner(FakeResolver()), NEEDS, run_time=["h11"])
+    assert locked.rungs == ()
+    assert locked.requirements == ("h11", "pytest", "mock", "trio", "ghost")
+
+
+def test_the_weakest_source_goes_first_and_is_named() -> None:
+    """A source that cannot be resolved is dropped whole, the others stay, and the record says why."""
+    resolver = FakeResolver(refused={"ghost": "ghost was not found"})
+    locked = lock_requirements(pinner(resolver), NEEDS, run_time=["h11"])
+    assert locked.requirements == ("h11", "pytest", "mock", "trio")
+    assert [rung.name for rung in locked.rungs] == ["drop-source"]
+    assert "ci.yml: ghost" in locked.rungs[0].what
+    assert "not found" in locked.rungs[0].why
+
+
+def test_a_single_test_requirement_can_be_dropped() -> None:
+    """One that the resolver blames goes alone when no source can be blamed."""
+    resolver = FakeResolver(refused={"mock": "mock was not found"})
+    locked = lock_requirements(pinner(resolver), NEEDS, run_time=["h11"])
+    assert "mock" not in locked.requirements
+    assert locked.rungs[-1].name == "drop-requirement"
+    assert locked.rungs[-1].what == "mock"
+
+
+def test_run_time_requirements_are_never_dropped() -> None:
+    """Contradictory requirements of the project itself are a verdict with the resolver's words."""
+    resolver = FakeResolver(refused={"h11": "h11>2 and h11<1 contradict each other"})
+    with pytest.raises(Unresolvable, match="contradict each other"):
+        lock_requirements(pinner(resolver), NEEDS, run_time=["h11"])
+
+
+def test_pytest_is_never_dropped() -> None:
+    """Tests without their runner would be no tests."""
+    assert blamed("Because pytest>9 and pytest<8", ["pytest>9"]) is None
+    assert blamed("because pytest-mock needs pytest", ["pytest", "pytest-mock==1"]) == "pytest-mock==1"
+
+
+def test_a_package_without_wheels_is_built_from_source() -> None:
+    """The lock then names the source archive by its hash, and the record names the rung."""
+    resolver = FakeResolver(wheelless=["trio"])
+    made = pinner(resolver, lambda digest, archive: Path("trio-1-py3-none-any.whl"))
+    locked = lock_requirements(made, NEEDS, run_time=["h11"])
+    assert f"trio==1 --hash=sha256:{'a' * 64}\n" in locked.text
+    assert [rung.name for rung in locked.rungs] == ["built-from-source"]
+
+
+def test_a_source_archive_that_does_not_build_falls_to_the_next_rung() -> None:
+    """The failed build is told, and the optional source that wanted it goes."""
+
+    def fails(digest: str, archive: Path) -> Path:
+        raise BuildFailed("building trio", 1, "error: no compiler")
+
+    locked = lock_requirements(pinner(FakeResolver(wheelless=["trio"]), fails), NEEDS, run_time=["h11"])
+    assert "trio" not in locked.requirements
+    assert any("no compiler" in rung.why for rung in locked.rungs)
+
+
+def test_the_build_back_end_may_be_undated_and_it_is_said() -> None:
+    """Only the back-end's lock ever loses the cut-off, never the run-time lock."""
+    locked = lock_build(
+        FakeResolver(undated=["hatchling"]), ["hatchling"], python="3.11", cutoff=DATE, undated=False
+    )
+    assert locked.text.startswith("hatchling==1")
+    assert [rung.name for rung in locked.rungs] == ["build-undated"]
+
+
+def test_explanations_without_a_missing_wheel_are_not_about_sources() -> None:
+    """Only a package that has no wheel is built; a conflict is a conflict."""
+    assert without_wheel("Because a>2 and a<1") == ("", "")
+    assert without_wheel(
+        "all versions of a have no usable wheels hint: Wheels are required for `a`"
+    ) == (
+        "a",
+        "",
+    )
