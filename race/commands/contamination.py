@@ -11,7 +11,7 @@ import click
 
 from race.core.contamination import Gap, Study, study_eras
 from race.core.contamination.study import CUT, SEED
-from race.core.figures import era_figure
+from race.core.figures import era_figure, gap_figure
 from race.core.intervals import Estimate
 from race.core.permutation import DRAWS
 from race.core.runs import RunCounts, build_grid
@@ -49,7 +49,10 @@ Examples:
     "--draws", type=click.IntRange(1000), default=DRAWS, show_default=True, help="Random draws."
 )
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Of the draws.")
-@click.option("--svg", type=click.Path(path_type=Path), help="Write the figure to this file.")
+@click.option("--svg", type=click.Path(path_type=Path), help="Write the figure of the bands here.")
+@click.option(
+    "--models-svg", type=click.Path(path_type=Path), help="And that of models at their cut-offs."
+)
 @json_option
 @verbose_option
 @click.pass_context
@@ -62,6 +65,7 @@ def command(
     draws: int,
     seed: int,
     svg: Path | None,
+    models_svg: Path | None,
     as_json: bool,
     verbose: int,
 ) -> int:
@@ -83,6 +87,10 @@ def command(
     )
     if svg is not None:
         write_atomic(svg, _figure(study.whole).encode())
+    if models_svg is not None:
+        if not own:
+            raise UsageError("--models-svg: no model has a --cutoff")
+        write_atomic(models_svg, gap_figure([(name, study.models[name]) for name in own]).encode())
     if as_json:
         print_json(study.as_json() | {"input": counts.as_json()})
     else:

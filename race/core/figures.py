@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from race.core.contamination.gap import Band
+from race.core.contamination.gap import Band, Gap
 from race.core.intervals import Estimate
 
 STYLE = """
   .ink { fill: #1f2328; } .quiet { fill: #59636e; } .grid { stroke: #d1d9e0; stroke-width: 1; }
+  .axis { stroke: #59636e; stroke-width: 1; }
   .old { fill: #0969da; stroke: #0969da; } .new { fill: #bc4c00; stroke: #bc4c00; }
   text { font: 13px system-ui, sans-serif; stroke: none; }
   .quiet { font-size: 12px; }
   @media (prefers-color-scheme: dark) {
     .ink { fill: #f0f6fc; } .quiet { fill: #9198a1; } .grid { stroke: #3d444d; }
+    .axis { stroke: #9198a1; }
     .old { fill: #4493f8; stroke: #4493f8; } .new { fill: #f0883e; stroke: #f0883e; }
   }
 """
@@ -76,6 +78,48 @@ def era_figure(bands: Sequence[Band], *, old: str, new: str, title: str, note: s
     if note:
         body.append(f'<text class="quiet" x="{LEFT}" y="{height - 8}">{escape(note)}</text>')
     return _svg(title, height, body)
+
+
+def gap_figure(gaps: Sequence[tuple[str, Gap]]) -> str:
+    """Per model, at its own cut-off: the size-adjusted difference old - new with its 95% interval.
+
+    Empty when no model can be compared. The axis runs from -100 to 100 points.
+    """
+    known = [(name, gap) for name, gap in gaps if gap.difference is not None]
+    if not known:
+        return ""
+    left, right, top = 220, 560, 40
+    middle, bottom = (left + right) / 2, top + 34 * len(known)
+
+    def x(points: float) -> float:
+        return middle + (right - left) / 2 * points
+
+    body = []
+    for step in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        kind = "axis" if step == 0 else "grid"
+        body.append(f'<path class="{kind}" d="M{x(step):g} {top}V{bottom}"/>')
+        place = f'x="{x(step):g}" y="{bottom + 18}" text-anchor="middle"'
+        label = f"{100 * step:+.0f}".replace("-", "−") if step else "0"
+        body.append(f'<text class="quiet" {place}>{label}</text>')
+    body.append(f'<text class="quiet" x="{left}" y="22">newer score higher</text>')
+    body.append(f'<text class="quiet" x="{right}" y="22" text-anchor="end">older score higher</text>')
+    for index, (name, gap) in enumerate(known):
+        y = top + 34 * index + 17
+        body.append(
+            f'<text class="ink" x="{left - 14}" y="{y - 1}" text-anchor="end">{escape(name)}</text>'
+        )
+        cut = f"cut {gap.cut.isoformat()}"
+        body.append(f'<text class="quiet" x="{left - 14}" y="{y + 13}" text-anchor="end">{cut}</text>')
+        if gap.low is not None and gap.high is not None:
+            body.append(
+                f'<path class="old" d="M{x(gap.low):.1f} {y}H{x(gap.high):.1f}" stroke-width="2"/>'
+            )
+        body.append(f'<circle class="old" cx="{x(gap.difference or 0.0):.1f}" cy="{y}" r="5"/>')
+        points = f"{100 * (gap.difference or 0.0):+.1f}".replace("-", "−")
+        words = f"{points} points · n={gap.compared}"
+        body.append(f'<text class="quiet" x="{right + 16}" y="{y + 4}">{words}</text>')
+    title = "Older against newer tasks for each model at its own training cut-off"
+    return _svg(title, bottom + 34, body)
 
 
 def interval_bar(estimate: Estimate) -> str:

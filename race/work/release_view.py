@@ -53,9 +53,10 @@ def _task(store: Store, instance_id: str) -> TaskView:
     statement = ""
     if specified is not None and specified.statement is not None:
         statement = task.read_file(specified.statement).decode(errors="replace")
+    private = set(store.settings.release.private)
     return TaskView(
         id=instance_id,
-        private=instance_id in store.settings.release.private,
+        private=not private.isdisjoint((instance_id, *mined.members)),
         state=standing["state"],
         verdict=standing["verdict"],
         stages=standing["stages"],

@@ -117,8 +117,14 @@ def reject(store: Store, instance_id: str, number: int) -> None:
 def runs(release: Path) -> list[dict[str, object]]:
     """Attempts of four agents on everything that ships; deterministic."""
     rows = []
-    for number in (*NUMBERS, 9):
-        name = "acme__hidden-9" if number == 9 else f"acme__flow-{number}"
+    for number in (*NUMBERS, 9, 10):
+        name = (
+            "acme__hidden-10"
+            if number == 10
+            else "acme__hidden-9"
+            if number == 9
+            else f"acme__flow-{number}"
+        )
         for index, (agent, model) in enumerate(
             (
                 ("scripted/steady", None),

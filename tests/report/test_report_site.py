@@ -86,7 +86,9 @@ def test_private_tasks_are_counted_and_never_shown(make_release, tmp_path):
     text = check(out / "tasks.html").text
     assert re.search(r"9\s*ship, 1 private", text)
     assert re.search(r"2\s*rejected by a later stage, 1 private", text)
-    assert "9 tasks" in check(out / "index.html").text
+    text = check(out / "index.html").text
+    assert "9 tasks" in text
+    assert "12 on tasks that are not in the list" in text
 
 
 def test_hidden_tests_and_excerpts_are_not_on_any_page(make_release, tmp_path):

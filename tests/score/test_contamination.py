@@ -257,6 +257,11 @@ def test_the_figure_is_plain_svg_for_light_and_dark(files, tmp_path, capsys):
     assert "prefers-color-scheme: dark" in text
     assert text.count("n=") == 8
     assert "href" not in text
+    assert run([*files, "--models-svg", str(target)]) == 2
+    capsys.readouterr()
+    assert run([*files, "--cutoff", "one=2025-01-01", "--models-svg", str(target)]) == 0
+    root = ET.fromstring(target.read_text())
+    assert "cut 2025-01-01" in "".join(root.itertext())
     assert capsys.readouterr().out.count("n=") == 8
 
 

@@ -16,6 +16,7 @@ from race.core.soma import (
     score_miner,
     score_task,
 )
+from race.core.soma.explain import explain_task
 from race.errors import UsageError
 
 
@@ -106,6 +107,18 @@ def test_task_score_by_hand(vector):
     assert set(found) == {
         "score", "zone", "pool", "r", "threshold", "hard_boost_contribution",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("vector", VECTORS)
+def test_explained_steps_end_at_the_score(vector):
+    """The last number of the printed arithmetic is the score, in every branch."""
+    x, y, before, after, n, *_, score, _ = vector
+    lines = explain_task("t", "m", score_task(x, y, before, after, n=n), DEFAULT)
+    (told,) = [line for line in lines if line.startswith("  score = ")]
+    if score is None:
+        assert "takes no part" in told
+    else:
+        assert float(told.split()[-1]) == pytest.approx(score, rel=1e-5)
 
 
 @pytest.mark.parametrize("counts", [(-1, 0, 5), (0, -1, 5), (0, 0, -5)])

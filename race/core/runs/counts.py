@@ -32,20 +32,20 @@ class RunCounts:
         value = {item.name: getattr(self, item.name) for item in fields(self)}
         return value | {"unknown_tasks": self.unknown_tasks[:20]}
 
-    def lines(self) -> list[str]:
-        """For a person: the sum, then one line per remark that applies."""
+    def lines(self, *, names: bool = True) -> list[str]:
+        """For a person: the sum, then one line per remark that applies; without `names` no task id."""
         left_out = {
             "accidents of ours, to be run again": self.accidents,
             "told twice": self.duplicates,
-            "on unknown tasks": self.unknown_task,
+            "on tasks that are not in the list": self.unknown_task,
             "half written": self.half_written,
         }
         parts = [f"{self.counted} counted"] + [f"{n} {what}" for what, n in left_out.items() if n]
         lines = [f"runs: {' + '.join(parts)} = {self.rows}"]
-        if self.unknown_tasks:
+        if self.unknown_tasks and names:
             more = len(self.unknown_tasks) - 3
-            names = ", ".join(self.unknown_tasks[:3]) + (f" and {more} more" if more > 0 else "")
-            lines.append(f"unknown tasks: {names}")
+            first = ", ".join(self.unknown_tasks[:3]) + (f" and {more} more" if more > 0 else "")
+            lines.append(f"unknown tasks: {first}")
         if self.tokens_missing:
             lines.append(f"{self.tokens_missing} runs without token counts: left out of mean tokens")
         if self.tokens_invalid:

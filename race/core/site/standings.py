@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from race.core.contamination import Study
-from race.core.figures import era_figure
+from race.core.figures import era_figure, gap_figure
 from race.core.intervals import Estimate
-from race.core.leaderboard import SLICES, Leaderboard
+from race.core.leaderboard import SLICES, Entry, Leaderboard
 from race.core.runs import Grid, RunCounts
 from race.core.scripted import PREFIX
 from race.core.site.rates import Rate, amount, rate
@@ -85,7 +85,7 @@ def leaderboard_page(view: ReleaseView, results: Results | None) -> dict[str, An
         "pairs": pairs[:200],
         "pairs_hidden": max(0, len(pairs) - 200),
         "soma": _soma(results.competition) if results.competition else None,
-        "notes": results.counts.lines(),
+        "notes": results.counts.lines(names=False),
         "unverified": len({t.id for t in view.tasks if t.state == "pending"} & _ran(results.grid)),
         "study": era_section(results.study),
         "seed": results.board.seed,
@@ -107,20 +107,28 @@ def _points(estimate: Estimate) -> str:
 
 
 def _slice(view: ReleaseView, results: Results, by: str) -> dict[str, Any] | None:
+    """pass@1 per value and entrant; what there is more of goes down the page."""
     public = {task.id for task in view.tasks if not task.private}
     shown = {getattr(task, by) for task in results.grid.tasks if task.instance_id in public}
-    values = sorted(
-        {value for entry in results.board.entries for value in entry.slices[by] if value in shown}
-    )
+    entries = results.board.entries
+    values = sorted({value for entry in entries for value in entry.slices[by] if value in shown})
     if len(values) < 2:
         return None
-    rows = []
-    for entry in results.board.entries:
-        cells: list[Rate | None] = [
-            rate(entry.slices[by].get(value), view.minimum_count) for value in values
+
+    def cell(entry: Entry, value: str) -> Rate | None:
+        return rate(entry.slices[by].get(value), view.minimum_count)
+
+    agents = [(entry.name, is_scripted(entry.name)) for entry in entries]
+    if len(values) <= len(entries):
+        rows = [
+            {"head": agent, "cells": [cell(entry, value) for value in values]}
+            for agent, entry in zip(agents, entries, strict=True)
         ]
-        rows.append({"name": entry.name, "scripted": is_scripted(entry.name), "cells": cells})
-    return {"by": by, "values": values, "rows": rows}
+        return {"by": by, "header": [(value, False) for value in values], "rows": rows}
+    rows = [
+        {"head": (value, False), "cells": [cell(entry, value) for entry in entries]} for value in values
+    ]
+    return {"by": by, "header": agents, "rows": rows}
 
 
 def _soma(competition: Competition) -> dict[str, Any]:
@@ -181,6 +189,9 @@ def era_section(study: Study) -> dict[str, Any]:
         "exact": gap.exact,
         "seed": gap.seed,
         "models": models,
+        "models_figure": gap_figure(
+            [(name, own) for name, own in study.models.items() if name in study.known_cutoffs]
+        ),
         "own": study.own.sentence,
         "uneven": study.uneven,
     }

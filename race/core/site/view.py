@@ -22,7 +22,8 @@ STAGES = ("mine", "validate", "specify", "seal", "tier", "verify")
 @dataclass(frozen=True)
 class TaskView:
     """One task with a folder. `state` is verified, rejected or pending; a record is None when its stage
-    has not run. A `private` task is counted and never shown."""
+    has not run. A `private` task, or a composite of one, is counted
+    and never shown."""
 
     id: str
     private: bool
