@@ -20,7 +20,7 @@ from race.core.tiered import Tiered
 from race.core.validated import Validated
 from race.core.verified import Verified
 from race.errors import Malformed
-from race.store import STAGE_ORDER, Store
+from race.store import STAGE_ORDER, Store, TaskFolder
 from race.work.run_files import read_runs
 from race.work.standing import stands
 from race.workbench import Workbench
@@ -50,9 +50,6 @@ def _task(store: Store, instance_id: str) -> TaskView:
         raise Malformed(task.path / "mine.json", "", "gone while the report was made")
     standing = stands(store, instance_id)
     specified = task.read(Specified)
-    statement = ""
-    if specified is not None and specified.statement is not None:
-        statement = task.read_file(specified.statement).decode(errors="replace")
     private = set(store.settings.release.private)
     return TaskView(
         id=instance_id,
@@ -66,9 +63,19 @@ def _task(store: Store, instance_id: str) -> TaskView:
         sealed=task.read(Sealed),
         tiered=task.read(Tiered),
         verified=task.read(Verified),
-        statement=statement,
+        statement=_statement(task, specified),
         facts={stage: task.noted(stage) for stage in STAGE_ORDER},
     )
+
+
+def _statement(task: TaskFolder, specified: Specified | None) -> str:
+    """The recorded statement; empty when it was edited since, which makes the task pending anyway."""
+    if specified is None or specified.statement is None:
+        return ""
+    try:
+        return task.read_file(specified.statement).decode(errors="replace")
+    except Malformed:
+        return ""
 
 
 def _turned_down(store: Store) -> list[Mapping[str, Any]]:

@@ -158,6 +158,34 @@ def test_a_task_that_became_private_loses_its_page(make_release, tmp_path):
     assert "acme__flow-1<" not in (out / "tasks.html").read_text()
 
 
+def test_an_edited_statement_does_not_stop_the_report(make_release, tmp_path):
+    """The task waits for its auditor again, and its page shows no statement that nobody audited."""
+    release, out = make_release(), tmp_path / "site"
+    (release / "acme__flow-1" / "statement.md").write_text("edited by hand")
+    report(release, out)
+    page = check(out / "tasks" / "acme__flow-1.html").text
+    assert "edited by hand" not in page
+    assert "What the agent reads" not in page
+    assert "specify is due again" in page
+
+
+@pytest.mark.engine
+def test_the_built_sample_has_a_site(built_sample, tmp_path, capsys):
+    """A real build: every task has a page, all pages say sample and scripted, rates have counts."""
+    out = tmp_path / "site"
+    report(built_sample, out, "--json")
+    answer = json.loads(capsys.readouterr().out)
+    folders = {path.parent.name for path in built_sample.glob("*/mine.json")}
+    assert {Path(name).stem for name in answer["pages"] if name.startswith("tasks/")} == folders
+    for path in out.rglob("*.html"):
+        page = check(path)
+        assert page.outside == []
+        assert "Sample." in page.text
+        assert "Scripted." in page.text
+    assert "scripted/steady" in check(out / "index.html").text
+    assert re.search(r"verified", check(out / "tasks" / "sample__brook-3.html").text)
+
+
 def test_the_same_records_give_the_same_pages(make_release, tmp_path):
     """No date, no order of a set, no seed of the moment: two reports are equal byte by byte."""
     release = make_release()
