@@ -169,11 +169,9 @@ def _test_names(files: tuple[PatchedFile, ...]) -> Iterator[Fragment]:
             for sign, text in hunk:
                 found = _DEFINED.match(text) if sign == "+" else None
                 if found and b"test" in found.group(1).lower():
-                    name = found.group(1)
-                    if len(name) >= SHORTEST_NAME:
-                        yield Fragment(
-                            "tests", file.path, "name", name, name.lower(), False, frozenset()
-                        )
+                    for name in (found.group(1), b"::" + found.group(1)):
+                        if len(name) >= SHORTEST_NAME:
+                            yield Fragment("tests", file.path, "name", name, name.lower(), False, none)
 
 
 def _old_side(files: Iterable[PatchedFile]) -> bytes:
