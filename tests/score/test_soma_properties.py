@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from race.core.runs import RunCounts, RunTableBuilder, TaskRow, build_grid
+from race.core.runs import RunCounts, RunTableBuilder, TaskRow, build_grid, read_task
 from race.core.soma import GROUPS, hold_contests, score_miner, score_task
 from race.core.soma.competition import score_competition
+from race.errors import UsageError
 
 COUNTS = st.integers(0, 12)
 TOKENS = st.one_of(st.none(), st.floats(0, 1e9), st.floats(1, 1e6))
@@ -128,3 +130,42 @@ def test_totals_stay_between_minus_one_and_one(counts):
     total = score_miner(scores, {}).total
     assert total is None or -1 <= total <= 1
     assert (total is None) == all(score.score is None for score in scores.values())
+
+
+ANYTHING = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.just([]),
+    st.just({}),
+    st.sampled_from(["", " ", "a", "1", "NaN", "t0", "2026-01-01", "accident", "\x00", "@@ -1 +1 @@"]),
+)
+FIELDS = (
+    "instance_id", "agent", "model", "attempt", "resolved", "input_tokens", "cached_input_tokens",
+    "output_tokens", "cost_usd", "steps", "seconds", "ended",
+)  # fmt: skip
+
+
+@settings(max_examples=150)
+@given(st.lists(st.dictionaries(st.sampled_from(FIELDS), ANYTHING), min_size=1, max_size=3))
+def test_any_row_is_read_or_refused(changes):
+    """Whatever stands in a field, a row is counted or refused with its place; nothing else happens."""
+    good = {"instance_id": "t0", "agent": "base", "resolved": True}
+    rows = [good | change for change in changes]
+    try:
+        found = competition([*rows, good], {"t0": "short"})
+    except UsageError:
+        return
+    assert 0 <= found.contests.burned <= 1
+
+
+@settings(max_examples=150)
+@given(st.dictionaries(st.sampled_from((
+    "instance_id", "repeats", "complexity", "merged_at", "created_at", "fix_lines", "patch", "tier",
+    "kind", "project", "repo", "members",
+)), ANYTHING))  # fmt: skip
+def test_any_task_row_is_read_or_refused(row):
+    """A task row gives a task or a usage error, whatever stands in it."""
+    with contextlib.suppress(UsageError):
+        assert read_task({"instance_id": "t"} | row).instance_id

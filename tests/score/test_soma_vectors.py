@@ -9,6 +9,7 @@ import pytest
 from race.core.soma import (
     DEFAULT,
     PROFILES,
+    Profile,
     build_swe_miner_scores,
     build_swe_miner_total_score,
     compute_swe_task_score,
@@ -246,3 +247,25 @@ def test_the_default_profile_is_named_and_listed():
     """Constants come from one profile that can be asked for by name."""
     assert PROFILES["soma-swe-1"] is DEFAULT
     assert sum(weight for _, weight in DEFAULT.layers) == pytest.approx(1)
+
+
+class NaturalLog(Profile):
+    """An earlier version of the rules: the natural logarithm, and a threshold of at least 1."""
+
+    def ratio(self, baseline, miner):
+        return max(-2.0, min(math.log(baseline / miner), 2.0))
+
+    def threshold(self, x):
+        return max(1, super().threshold(x))
+
+
+def test_another_version_of_the_rules_needs_no_change_of_callers():
+    """A second profile goes through the same scorer, aggregation and explanation."""
+    earlier = NaturalLog(name="soma-swe-0", source="test", bonus_cap=2.5)
+    task = score_task(5, 5, 200, 100, n=5, profile=earlier)
+    assert task.score == pytest.approx(math.log(2))
+    assert score_task(4, 5, 900, 100, n=5, profile=earlier).score == 2.5
+    assert score_miner({"t": task}, {}, profile=earlier).total == pytest.approx(
+        (2 * math.log(2) + 4 - 2.5) / 6.5
+    )
+    assert "profile soma-swe-0" in explain_task("t", "m", task, earlier)[0]
