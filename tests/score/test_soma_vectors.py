@@ -252,20 +252,19 @@ def test_the_default_profile_is_named_and_listed():
 class NaturalLog(Profile):
     """An earlier version of the rules: the natural logarithm, and a threshold of at least 1."""
 
-    def ratio(self, baseline, miner):
-        return max(-2.0, min(math.log(baseline / miner), 2.0))
-
     def threshold(self, x):
         return max(1, super().threshold(x))
 
 
 def test_another_version_of_the_rules_needs_no_change_of_callers():
     """A second profile goes through the same scorer, aggregation and explanation."""
-    earlier = NaturalLog(name="soma-swe-0", source="test", bonus_cap=2.5)
+    earlier = NaturalLog(name="soma-swe-0", source="test", log_base=math.e, bonus_cap=2.5)
     task = score_task(5, 5, 200, 100, n=5, profile=earlier)
     assert task.score == pytest.approx(math.log(2))
     assert score_task(4, 5, 900, 100, n=5, profile=earlier).score == 2.5
     assert score_miner({"t": task}, {}, profile=earlier).total == pytest.approx(
         (2 * math.log(2) + 4 - 2.5) / 6.5
     )
-    assert "profile soma-swe-0" in explain_task("t", "m", task, earlier)[0]
+    told = "\n".join(explain_task("t", "m", task, earlier))
+    assert "profile soma-swe-0" in told
+    assert "r = clamp(ln(200 / 100), -2, 2) = 0.693147" in told

@@ -44,7 +44,10 @@ def _tokens(task: TaskScore, profile: Profile) -> list[str]:
         return [*lines, "  r = 0, because a token count is missing or not positive"]
     limit = profile.ratio_limit
     quotient = f"{_short(before)} / {_short(after)}"
-    return [*lines, f"  r = clamp(log2({quotient}), {-limit:g}, {limit:g}) = {_short(task.r)}"]
+    return [
+        *lines,
+        f"  r = clamp({profile.log_name}({quotient}), {-limit:g}, {limit:g}) = {_short(task.r)}",
+    ]
 
 
 def _why(task: TaskScore, profile: Profile) -> str:

@@ -26,6 +26,7 @@ class Profile:
     input_weight: float = 1.0
     cached_weight: float = 0.1
     output_weight: float = 3.0
+    log_base: float = 2.0
     ratio_limit: float = 2.0
     quality_share: Fraction = Fraction(4, 5)
     hard_at_most: int = 1
@@ -41,12 +42,19 @@ class Profile:
         return self.input_weight * uncached + self.cached_weight * cached + self.output_weight * output
 
     def ratio(self, baseline: float | None, miner: float | None) -> float:
-        """r = clamp(log2(T_B / T_A), -2, 2); 0 when either is missing or not positive."""
+        """r = clamp(log(T_B / T_A), -2, 2); 0 when either is missing or not positive."""
         if baseline is None or miner is None or not baseline > 0 or not miner > 0:
             return 0.0
         quotient = baseline / miner
-        r = math.log2(quotient) if quotient > 0 else -math.inf
+        if quotient <= 0:
+            return -self.ratio_limit
+        r = math.log2(quotient) if self.log_base == 2 else math.log(quotient, self.log_base)
         return _clamp(r, -self.ratio_limit, self.ratio_limit)
+
+    @property
+    def log_name(self) -> str:
+        """How the logarithm is written."""
+        return "ln" if self.log_base == math.e else f"log{self.log_base:g}"
 
     def threshold(self, x: int) -> int:
         """t = floor(0.8 x), in whole numbers."""
