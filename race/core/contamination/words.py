@@ -67,8 +67,9 @@ def _difference(gap: Mapping[str, Any]) -> str:
     if gap["minimum_detectable"] is None:
         return f"{text}; outcomes do not vary, so there is nothing to measure power with."
     if gap["minimum_detectable"] >= 1:
-        return f"{text}, which could not have shown any."
-    text += f", which could have shown {100 * gap['minimum_detectable']:.1f} points"
+        text += ", which could not have shown any difference"
+    else:
+        text += f", which could have shown {100 * gap['minimum_detectable']:.1f} points"
     needed, have = gap["tasks_needed_per_era"], min(gap["old_tasks"], gap["new_tasks"])
     if needed is not None and needed > have:
         more = needed - have
