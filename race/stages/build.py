@@ -21,6 +21,7 @@ from race.progress import Progress
 from race.stages._loop import Tally, run_stage
 from race.stages.mine import mine_release
 from race.store import STAGE_ORDER, Store
+from race.work.manifests import write_manifest
 from race.work.stage import stage_named
 
 
@@ -91,6 +92,7 @@ def command(
                     progress=progress,
                 )
             click.echo(tallies[name].line(name), err=as_json)
+        write_manifest(store)
     if as_json:
         print_json({name: tally.as_json() for name, tally in tallies.items()})
     return 4 if any(tally.accidents for tally in tallies.values()) else 0
