@@ -21,6 +21,7 @@ from race.progress import Progress
 from race.settings import first_problem
 from race.stages._loop import Tally
 from race.store import Store, TaskFolder
+from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
 from race.work.stage import Desk, Stage
 from race.workbench import Workbench
@@ -172,7 +173,24 @@ def mine_release(
     tally, _ = mine_histories(
         store, histories, since=section.since, until=section.until, progress=progress
     )
+    compose(store, bench, progress, tally)
     return tally
+
+
+def compose(store: Store, bench: Workbench, progress: Progress, tally: Tally) -> list[Mined]:
+    """Make the release's composites from what is mined; their records, those that were current too."""
+    written = set(mine_composites(store, bench, progress))
+    found = []
+    for section in store.settings.composite:
+        record = store.task(section.id).read(Mined)
+        if record is None:
+            continue
+        found.append(record)
+        if section.id not in written:
+            tally.skipped.append(section.id)
+        else:
+            (tally.done if record.accepted else tally.rejected).append(section.id)
+    return found
 
 
 def remember(store: Store, clones: Mapping[str, Path]) -> None:
@@ -281,6 +299,7 @@ def command(
                 limit=limit,
                 progress=progress,
             )
+            wanted += compose(store, bench, progress, tally)
     if as_json:
         print_json(
             {

@@ -17,7 +17,7 @@ from race.core.licence import (
     metadata_files,
     read_licence,
 )
-from race.core.mining.decision import against, contributions, kind, score
+from race.core.mining.decision import against, contributions, doubt, kind, score
 from race.core.mining.facts import Changed
 from race.core.mining.signals import Words, signals
 from race.core.mining.split import Split, split
@@ -73,14 +73,19 @@ def judge(
     for looked, (request, diff) in enumerate(diffs, 1):
         entry = by_number[request.number]
         say(f"{history.repo}#{request.number}", looked, len(left))
-        found = signals(Words(request.title, request.body), diff, entry.layout)
+        found = signals(
+            Words(request.title, request.body),
+            diff,
+            entry.layout,
+            [change.path for change in entry.changes],
+        )
         added = contributions(found)
         total = score(added)
         licence = licences.at(request.base_commit)
         entry.findings += licence_findings(licence, rules.licences)
         if total < rules.threshold:
             because = against(added)
-            message = f"score {total:.2f} is below {rules.threshold:.2f}"
+            message = f"score {total:.2f} is below {rules.threshold:.2f}: {doubt(added)}"
             entry.findings.append(
                 Finding(rule="not-concurrency", message=message, place=because and f"against: {because}")
             )

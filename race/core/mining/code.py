@@ -12,12 +12,23 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from race.core.mining.diffs import Section
+from race.core.mining.diffs import Hunk, Section
 from race.core.mining.functions import Function, loose_lines, touched_functions
 from race.core.mining.vocabulary import families
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _CANCELLED = re.compile(r"Cancel|BaseException|KeyboardInterrupt|GeneratorExit|get_cancelled_exc_class")
+_ENDED = (
+    "done",
+    "cancelled",
+    "is_closed",
+    "is_closing",
+    "is_alive",
+    "is_running",
+    "closed",
+    "is_set",
+    "locked",
+)
 _GUARDED = re.compile(r"lock|mutex|sem|cond|limiter|guard|atomic", re.IGNORECASE)
 
 
@@ -35,18 +46,25 @@ class Facts:
     code_new: int = 0
     """Added lines inside functions that are neither blank nor comment."""
     async_functions: int = 0
+    kept_lines: int = 0
+    """Added lines in functions that were there before."""
     new_public: int = 0
     """New public functions and classes: what a feature brings."""
     new_parameters: int = 0
-    marks_only: bool = True
-    """Added lines are only decorators, imports, comments: nothing that runs differently."""
+    remarks: list[str] = field(default_factory=list)
+    """Added comments and texts (docstrings, messages), for their words."""
+    fresh: int = 0
+    """Added code lines that no removed line resembles."""
 
 
 def read(sections: Iterable[Section]) -> Facts:
     """The facts of one side's sections."""
     facts = Facts()
-    for section in sections:
+    parts = list(sections)
+    known = {f.name for s in parts for hunk in s.hunks for f in touched_functions(hunk.old)}
+    for section in parts:
         for hunk in section.hunks:
+            _remark(hunk, facts)
             before = {function.name: function for function in touched_functions(hunk.old)}
             for name, function in before.items():
                 _count(function, facts.old, None)
@@ -54,7 +72,7 @@ def read(sections: Iterable[Section]) -> Facts:
                 facts.touched.append(name)
             for function in touched_functions(hunk.new):
                 _count(function, facts.new, facts.near)
-                _measure(function, before.get(function.name), facts)
+                _measure(function, before.get(function.name), known, facts)
             for text in loose_lines(hunk.new):
                 _loose(text, facts.new)
                 _module_level(text, facts)
@@ -64,7 +82,41 @@ def read(sections: Iterable[Section]) -> Facts:
     return facts
 
 
-def _measure(function: Function, before: Function | None, facts: Facts) -> None:
+_TEXT = re.compile(r"#\s?(.*)$|[\"']{1,3}((?:[^\"'\\]|\\.){12,})")
+_INERT = re.compile(
+    r"^([\])},:]*|@.*|#.*|import .*|from .*|pass|[rbuf]*[\"'].*[\"'],?|(else|try|finally):)$"
+)
+
+
+def _remark(hunk: Hunk, facts: Facts) -> None:
+    """Gather added remarks, and count added code that does not merely replace the like of it."""
+    taken = Counter(_likeness(line.text) for line in hunk.old if line.changed)
+    quoted = False
+    for line in hunk.new:
+        inside = quoted
+        if line.text.count('"""') % 2 or line.text.count("'''") % 2:
+            quoted = not quoted
+        if not line.changed:
+            continue
+        if inside or quoted:
+            facts.remarks.append(line.text.strip())
+            continue
+        facts.remarks.extend(a or b for a, b in _TEXT.findall(line.text))
+        likeness = _likeness(line.text)
+        if not likeness or _INERT.match(line.text.strip()):
+            continue
+        if taken[likeness]:
+            taken[likeness] -= 1
+        else:
+            facts.fresh += 1
+
+
+def _likeness(text: str) -> str:
+    """A line without its names' details: two lines of one likeness differ by a rename or an argument."""
+    return re.sub(r"[^a-z(=.]+", "", re.sub(r"\(.*", "(", text.strip().lower()))[:24]
+
+
+def _measure(function: Function, before: Function | None, known: set[str], facts: Facts) -> None:
     facts.lines_new += len(function.changed)
     facts.touched.append(function.name)
     code = [
@@ -73,10 +125,11 @@ def _measure(function: Function, before: Function | None, facts: Facts) -> None:
         if (text := function.source[number - 1].strip()) and not text.startswith(("#", "@"))
     ]
     facts.code_new += len(code)
-    facts.marks_only = facts.marks_only and not code
     if isinstance(function.tree, ast.AsyncFunctionDef):
         facts.async_functions += 1
-    if function.whole and before is None:
+    if before is not None:
+        facts.kept_lines += len(function.changed)
+    if function.whole and before is None and function.name not in known:
         facts.new_functions.append(function.name)
         public = not function.name.startswith("_") or function.name in ("__aenter__", "__enter__")
         facts.new_public += public
@@ -92,11 +145,8 @@ def _parameters(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 def _module_level(text: str, facts: Facts) -> None:
     facts.lines_new += 1
-    stripped = text.strip()
-    if re.match(r"class\s+[A-Za-z]", stripped):
+    if re.match(r"class\s+[A-Za-z]", text.strip()):
         facts.new_public += 1
-    if stripped and not stripped.startswith(("#", "@", "import ", "from ", '"""', ")", "]")):
-        facts.marks_only = facts.marks_only and not re.match(r"[\w.]+\s*(=|\()", stripped)
 
 
 def _loose(text: str, into: Counter[str]) -> None:
@@ -114,9 +164,9 @@ def _count(function: Function, changed: Counter[str], near: Counter[str] | None)
             if into is not None:
                 _loose(text, into)
         return
-    offset = 1 - min(
-        [function.tree.lineno, *(d.lineno for d in function.tree.decorator_list)], default=1
-    )
+    if shares_state_around_await(function):
+        changed["state-around-await"] += 1
+    offset = _offset(function.tree)
     for node in ast.walk(function.tree):
         line = getattr(node, "lineno", None)
         if line is None:
@@ -125,6 +175,43 @@ def _count(function: Function, changed: Counter[str], near: Counter[str] | None)
         if into is not None:
             for fact in _facts(node):
                 into[fact] += 1
+
+
+def shares_state_around_await(function: Function) -> bool:
+    """Does a touched coroutine await and also write to what others see, with one of both changed?
+
+    What others see: attributes of an object, items of a container that is one, names of an outer scope.
+    """
+    if not isinstance(function.tree, ast.AsyncFunctionDef):
+        return False
+    outer = {
+        name
+        for node in ast.walk(function.tree)
+        if isinstance(node, ast.Nonlocal | ast.Global)
+        for name in node.names
+    }
+    offset = _offset(function.tree)
+    awaits: set[int] = set()
+    writes: set[int] = set()
+    for node in ast.walk(function.tree):
+        if isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor):
+            awaits.add(node.lineno + offset)
+        elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
+            node.ctx, ast.Store | ast.Del
+        ):
+            root: ast.expr = node
+            while isinstance(root, ast.Attribute | ast.Subscript):
+                root = root.value
+            if isinstance(root, ast.Name) and (root.id in ("self", "cls") or root.id in outer):
+                writes.add(node.lineno + offset)
+        elif isinstance(node, ast.Name) and node.id in outer and isinstance(node.ctx, ast.Store):
+            writes.add(node.lineno + offset)
+    return bool(awaits and writes and (awaits | writes) & function.changed and writes & function.changed)
+
+
+def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """What to add to a node's line for its line in the function's source, decorators included."""
+    return 1 - min([tree.lineno, *(d.lineno for d in tree.decorator_list)])
 
 
 def _facts(node: ast.AST) -> Sequence[str]:
@@ -136,14 +223,23 @@ def _facts(node: ast.AST) -> Sequence[str]:
     if isinstance(node, ast.arg):
         return [f"says:{family}" for family in families(node.arg)]
     if isinstance(node, ast.Call):
-        name = called(node.func)
-        return [f"call:{name}", *(["call"] if name else [])]
+        return _call(node)
     if isinstance(node, ast.Await):
         return ["await"]
     if isinstance(node, ast.With | ast.AsyncWith):
         return _with(node)
     if isinstance(node, ast.Try):
         return ["try", *(["finally"] if node.finalbody else [])]
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        copied = isinstance(node.iter, ast.Call) and called(node.iter.func) in ("list", "tuple", "copy")
+        return [
+            *(["for:copy"] if copied else []),
+            *(["async for"] if isinstance(node, ast.AsyncFor) else []),
+        ]
+    if isinstance(node, ast.Nonlocal):
+        return ["nonlocal"]
+    if isinstance(node, ast.FunctionDef):
+        return ["def"]
     if isinstance(node, ast.ExceptHandler):
         said = ast.unparse(node.type) if node.type is not None else "BaseException"
         return ["except", *(["except:cancel"] if _CANCELLED.search(said) else [])] + [
@@ -159,9 +255,21 @@ def _facts(node: ast.AST) -> Sequence[str]:
         return ["async def"]
     if isinstance(node, ast.Raise):
         return ["raise"]
-    if isinstance(node, ast.AsyncFor):
-        return ["async for"]
+    if isinstance(node, ast.Assert):
+        return ["check"]
     return ()
+
+
+def _call(node: ast.Call) -> list[str]:
+    name = called(node.func)
+    facts = [f"call:{name}"]
+    if name in ("skip", "skipif", "skipUnless", "skipIf", "xfail", "importorskip", "skipTest"):
+        facts.append("skip")
+    if name.lower().startswith("assert") or name in ("raises", "warns", "fail", "deprecated_call"):
+        facts.append("check")
+    if name == "parametrize":
+        facts.append("parametrize")
+    return facts
 
 
 def _with(node: ast.With | ast.AsyncWith) -> list[str]:
@@ -186,6 +294,8 @@ def _condition(test: ast.expr) -> list[str]:
         for family in families(node.id if isinstance(node, ast.Name) else node.attr)
     }
     facts = ["if"]
+    if any(isinstance(n, ast.Call) and called(n.func) in _ENDED for n in ast.walk(test)):
+        facts.append("if:ended")
     if said & {"close", "cancel", "race", "wake", "lock", "loop", "thread"}:
         facts.append("if:state")
     if any(isinstance(node, ast.Is | ast.IsNot) for node in ast.walk(test)):

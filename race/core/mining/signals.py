@@ -15,37 +15,102 @@ from dataclasses import dataclass
 
 from race.core.mining import code
 from race.core.mining.diffs import Section, sections
-from race.core.mining.vocabulary import (
+from race.core.mining.links import linked_issues
+from race.core.mining.prose import (
     FEATURE,
     FEATURE_ANYWHERE,
     FIX,
+    NAMED_DEFECT,
+    OPTION,
     PROSE,
+    REGRESSION,
+    SAYING,
     STRONG_FIX,
     TEST_WORK,
-    WORD_FAMILIES,
+    TYPE,
+    UPKEEP,
 )
+from race.core.mining.vocabulary import WORD_FAMILIES
 from race.core.paths import TEST_SIDE, Layout
 
 FAMILIES = tuple(sorted(set(WORD_FAMILIES.values()) | {"event", "file"}))
+_MATTER = ("race", "deadlock", "hang", "cancel", "leak", "thread", "loop", "lock", "context")
 _TAG = re.compile(r"<!--.*?-->|^\s*[-*] \[[ xX]\].*$|https?://\S+", re.DOTALL | re.MULTILINE)
 _TRAILER = re.compile(r"^(co-authored-by|signed-off-by|reviewed-by|\(cherry picked).*$", re.I | re.M)
 _CONCURRENT_CALLS = frozenset(
-    "gather create_task ensure_future start_soon create_task_group TaskGroup open_nursery Thread "
-    "ThreadPoolExecutor submit run_in_executor run_sync to_thread Barrier Process Popen spawn "
-    "run_coroutine_threadsafe call_soon_threadsafe call_soon call_later as_completed start".split()
+    [
+        "gather",
+        "create_task",
+        "ensure_future",
+        "start_soon",
+        "create_task_group",
+        "TaskGroup",
+        "open_nursery",
+        "Thread",
+        "ThreadPoolExecutor",
+        "submit",
+        "run_in_executor",
+        "run_sync",
+        "to_thread",
+        "Barrier",
+        "Process",
+        "Popen",
+        "spawn",
+        "run_coroutine_threadsafe",
+        "call_soon_threadsafe",
+        "call_soon",
+        "call_later",
+        "as_completed",
+        "start",
+    ]
 )
-_LIMIT_CALLS = frozenset("wait_for fail_after move_on_after timeout join wait".split())
+_AT_ONCE = frozenset(
+    ["gather", "TaskGroup", "create_task_group", "open_nursery", "Barrier", "ThreadPoolExecutor",
+     "Thread", "create_task", "ensure_future", "start_soon", "Process"]
+)  # fmt: skip
+_LIMIT_CALLS = frozenset(["wait_for", "fail_after", "move_on_after", "timeout", "join", "wait"])
 _SYNC_CALLS = frozenset(
-    "Event Lock RLock Condition Semaphore Barrier Future Queue set acquire release notify "
-    "notify_all set_result set_exception CapacityLimiter put_nowait get_nowait".split()
+    [
+        "Event",
+        "Lock",
+        "RLock",
+        "Condition",
+        "Semaphore",
+        "Barrier",
+        "Future",
+        "Queue",
+        "set",
+        "acquire",
+        "release",
+        "notify",
+        "notify_all",
+        "set_result",
+        "set_exception",
+        "CapacityLimiter",
+        "put_nowait",
+        "get_nowait",
+    ]
 )
 _CANCEL_CALLS = frozenset(
-    "cancel uncancel cancelling cancelled shield CancelScope cancel_scope athrow".split()
+    ["cancel", "uncancel", "cancelling", "cancelled", "shield", "CancelScope", "cancel_scope", "athrow"]
 )
 _CLOSE_CALLS = frozenset(
-    "close aclose stop shutdown disconnect terminate kill wait_closed __aexit__ __exit__ __del__ collect".split()
+    [
+        "close",
+        "aclose",
+        "stop",
+        "shutdown",
+        "disconnect",
+        "terminate",
+        "kill",
+        "wait_closed",
+        "__aexit__",
+        "__exit__",
+        "__del__",
+        "collect",
+    ]
 )
-_SLEEP_CALLS = frozenset("sleep sleep_forever checkpoint wait_all_tasks_blocked yield_".split())
+_SLEEP_CALLS = frozenset(["sleep", "sleep_forever", "checkpoint", "wait_all_tasks_blocked", "yield_"])
 
 
 @dataclass(frozen=True)
@@ -70,8 +135,11 @@ def changelog_lines(parts: Sequence[Section], layout: Layout) -> str:
     return "\n".join(lines)[:4000]
 
 
-def signals(words: Words, diff: bytes, layout: Layout) -> dict[str, float]:
-    """All signals that are not zero, by name. `diff` has whole functions as context."""
+def signals(words: Words, diff: bytes, layout: Layout, paths: Sequence[str] = ()) -> dict[str, float]:
+    """All signals that are not zero, by name.
+
+    `diff` has whole functions as context and may leave files out; `paths` are all that are changed.
+    """
     parts = list(sections(diff))
     product = code.read(s for s in parts if layout.kind(s.path) == "product" and not s.binary)
     tests = code.read(s for s in parts if layout.kind(s.path) in TEST_SIDE and not s.binary)
@@ -80,6 +148,8 @@ def signals(words: Words, diff: bytes, layout: Layout) -> dict[str, float]:
     found = _words(words)
     found |= _product(product, [s for s in parts if layout.kind(s.path) == "product"])
     found |= _tests(tests, product)
+    found |= _around([layout.kind(path) for path in paths])
+    found["not:docs"] *= 0.5 if found["title:fix"] else 1.0
     found |= _together(found)
     return {name: round(value, 4) for name, value in sorted(found.items()) if value}
 
@@ -100,6 +170,25 @@ def _words(words: Words) -> dict[str, float]:
     found["not:title-feature"] = float(bool(FEATURE.match(title)) or "✨" in title)
     found["not:title-feature-words"] = float(bool(FEATURE_ANYWHERE.search(title)))
     found["not:title-tests"] = float(bool(TEST_WORK.search(title)))
+    matter = [found.get(f"title:{name}", 0.0) for name in _MATTER]
+    found["title:matter"] = max(matter)
+    found["title:names-defect"] = float(bool(NAMED_DEFECT.search(title)))
+    found["text:names-defect"] = float(bool(NAMED_DEFECT.search(body + words.changelog)))
+    found["title:matter-twice"] = float(sum(matter) > 1)
+    kind = TYPE.match(title)
+    if kind:
+        said = kind["type"].lower()
+        found["title:type-fix"] = float(said in ("fix", "bugfix", "bug", "hotfix"))
+        found["not:title-type"] = float(
+            said
+            in ("feat", "test", "tests", "docs", "chore", "ci", "perf", "refactor", "style", "build")
+        )
+    found["not:title-option"] = float(bool(OPTION.search(title)))
+    found["not:title-upkeep"] = float(bool(UPKEEP.search(title)))
+    found["not:title-saying"] = float(bool(SAYING.search(title)))
+    found["text:regression"] = float(bool(REGRESSION.search(body)))
+    found["text:closes"] = float(bool(linked_issues(f"{title}\n{words.body}", "")))
+    found["text:matter"] = _share(sum(len(PROSE[name].findall(body)) for name in _MATTER), 6)
     log = words.changelog.lower()
     if log:
         found["text:changelog-fix"] = float(
@@ -109,6 +198,30 @@ def _words(words: Words) -> dict[str, float]:
             bool(re.search(r"\.feature|\badded\b|\bnew\b|\.misc|\.removal|deprecat|\bsupport\b", log))
         )
     return found
+
+
+def _around(kinds: Sequence[str]) -> dict[str, float]:
+    """What else a pull request touches: a feature brings documentation, a fix seldom does."""
+    return {
+        "not:docs": _share(kinds.count("docs") + kinds.count("other"), 1),
+        "not:build": _share(kinds.count("build"), 1),
+        "text:changelog": _share(kinds.count("changelog"), 1),
+    }
+
+
+def _remarks(side: str, remarks: Sequence[str]) -> dict[str, float]:
+    said = "\n".join(remarks)[:8000]
+    return {
+        f"{side}:remarks-{name}": _share(len(pattern.findall(said)), 2)
+        for name, pattern in PROSE.items()
+        if name not in ("task", "timeout")
+    } | {
+        f"{side}:remarks-defect": _share(len(STRONG_FIX.findall(said)), 1),
+        f"{side}:remarks-regression": _share(len(REGRESSION.findall(said)), 1),
+        f"{side}:remarks-matter": _share(
+            sum(len(PROSE[name].findall(said)) for name in _MATTER if name not in ("lock", "loop")), 4
+        ),
+    }
 
 
 def _share(count: float, enough: float) -> float:
@@ -148,10 +261,19 @@ def _product(facts: code.Facts, parts: Sequence[Section]) -> dict[str, float]:
         + facts.new["except:KeyError"],
         1,
     )
+    found["fix:state-around-await"] = _share(both["state-around-await"], 1)
+    found["fix:finally"] = _share(facts.new["finally"], 1)
+    found["fix:catches-cancel"] = _share(both["except:cancel"], 1)
+    found["fix:asks-ended"] = _share(facts.new["if:ended"], 1)
+    found["fix:copies"] = _share(facts.new["for:copy"], 1)
+    found["fix:in-place"] = (
+        _share(facts.kept_lines, max(1, facts.lines_new)) if facts.kept_lines else 0.0
+    )
     found["fix:loops"] = _share(both["while"], 1)
     found["fix:takes-away"] = _share(facts.lines_old, max(1.0, facts.lines_new * 1.0))
     found["not:new-api"] = _share(facts.new_public, 2)
     found["not:new-parameters"] = _share(facts.new_parameters, 1)
+    found |= _remarks("fix", facts.remarks)
     found["not:large"] = _share(math.log2(1 + facts.lines_new + facts.lines_old) / 10, 1)
     found["not:many-files"] = _share(max(0, len(parts) - 2), 5)
     return found
@@ -170,8 +292,15 @@ def _tests(facts: code.Facts, product: code.Facts) -> dict[str, float]:
         found[f"test:named-{name}"] = _share(count, 1)
     for family in FAMILIES:
         found[f"test:says-{family}"] = _share(facts.new[f"says:{family}"], 4)
+    acts = ("starts", "limits", "syncs", "cancels", "sleeps", "expects")
+    found["test:nested"] = _share(
+        max(0, facts.new["def"] + facts.new["async def"] - len(facts.new_functions)), 2
+    )
+    found["test:nonlocal"] = _share(facts.new["nonlocal"], 1)
     found["test:new"] = _share(len(new_tests), 1)
     found["test:starts"] = _share(_calls(facts.new, _CONCURRENT_CALLS) + facts.new["with:tasks"], 2)
+    at_once = _calls(facts.new, _AT_ONCE) + facts.new["with:tasks"]
+    found["test:at-once"] = _share(at_once, 1)
     found["test:limits"] = _share(_calls(facts.new, _LIMIT_CALLS) + facts.new["with:cancel"], 2)
     found["test:syncs"] = _share(_calls(facts.new, _SYNC_CALLS) + facts.new["with:lock"], 2)
     found["test:cancels"] = _share(_calls(facts.new, _CANCEL_CALLS) + facts.new["except:cancel"], 2)
@@ -179,9 +308,16 @@ def _tests(facts: code.Facts, product: code.Facts) -> dict[str, float]:
     found["test:sleeps"] = _share(_calls(facts.new, _SLEEP_CALLS), 2)
     found["test:expects"] = _share(facts.new["with:raises-async"], 1)
     found["test:awaits"] = _share(facts.new["await"] + facts.new["async with"], 4)
-    found["not:test-marks-only"] = float(facts.marks_only)
-    found["not:test-few-lines"] = float(facts.code_new < 4)
+    found |= _remarks("test", facts.remarks)
+    found["not:test-nothing-fresh"] = float(facts.fresh < 3)
+    found["test:fresh"] = _share(facts.fresh, 12)
     found["not:test-no-new"] = float(not new_tests)
+    several = sum(found[f"test:{name}"] > 0 for name in acts)
+    found["test:acts-2"], found["test:acts-3"] = float(several >= 2), float(several >= 3)
+    unchecked = not (new_tests or facts.new["check"] or several)
+    found["not:test-checks-nothing"] = float(unchecked)
+    found["not:test-skips"] = float(not new_tests and facts.new["skip"] > 0)
+    found["not:test-checks-nothing-fresh"] = float(unchecked and facts.fresh < 5)
     found["not:test-rewrites"] = _share(facts.lines_old, 40)
     found["not:test-larger"] = _share(facts.lines_new / (1 + product.lines_new + product.lines_old), 40)
     return found
@@ -189,18 +325,23 @@ def _tests(facts: code.Facts, product: code.Facts) -> dict[str, float]:
 
 def _together(found: dict[str, float]) -> dict[str, float]:
     """Signals that count only side by side."""
-    prose = max(
-        (
-            found.get(f"title:{n}", 0.0)
-            for n in ("race", "deadlock", "hang", "cancel", "leak", "thread", "loop", "lock", "context")
-        ),
-        default=0.0,
-    )
+    prose = found["title:matter"]
     acts = max(found[f"test:{n}"] for n in ("starts", "limits", "syncs", "cancels"))
     does = max(found[f"fix:{n}"] for n in ("locks", "cancels", "starts", "closes", "guards", "awaits"))
+    shown = any(
+        found.get(f"{side}:says-{family}")
+        for side in ("fix", "test")
+        for family in ("lock", "wake", "cancel", "task", "loop", "thread")
+    ) or any(found[name] for name in ("fix:in-async", "fix:near-matter", "test:awaits"))
     return {
+        "not:title-alone": float(prose > 0 and not shown),
+        "both:at-once-and-state": min(
+            found["test:at-once"],
+            max(found["fix:state-around-await"], found["fix:locks"], found["fix:guards"]),
+        ),
         "both:acts": min(acts, does),
         "both:titled-and-acts": min(prose, max(acts, does)),
+        "both:fix-and-defect": min(found["title:fix"], found["title:names-defect"]),
         "both:fix-and-matter": min(found["title:fix"], max(prose, min(acts, does))),
         "both:feature-and-new-api": min(
             found["not:title-feature"], max(found["not:new-api"], found["not:new-parameters"])

@@ -1,0 +1,140 @@
+"""The words of the matter in prose: titles, messages, changelogs, comments, names of tests."""
+
+from __future__ import annotations
+
+import re
+
+FIX = re.compile(
+    r"\b(fix(es|ed|ing)?|bug(s|fix|fixes|gy)?|prevent(s|ed|ing)?|avoid(s|ed|ing)?|ensure(s|d)?|"
+    r"resolv(e[sd]?|ing)|correct(s|ed|ly)?|handl(e|es|ed|ing)|do(n.t| not)|guard(s|ed)?|never|"
+    r"no longer|properly|regression|hardens?|protect|restor(e|es|ed)|preserv(e|es|ed)|rais(e|es|ed)|"
+    r"only|always|crash(es|ed)?|fail(s|ed|ure)?|error|wrong(ly)?|incorrect(ly)?|miss(ed|ing)|lost|"
+    r"los(e|es|ing)|drop(s|ped|ping)?|swallow(s|ed|ing)?|unexpected(ly)?|broken|issue)\b",
+    re.IGNORECASE,
+)
+"""A defect, or a remedy for one, is spoken of."""
+STRONG_FIX = re.compile(
+    r"\b(fix(es|ed|ing)?|bug(s|fix|fixes)?|prevent(s|ed|ing)?|avoid(s|ed|ing)?|resolv(e|es|ed|ing))\b",
+    re.IGNORECASE,
+)
+"""A remedy is claimed."""
+FEATURE = re.compile(
+    r"^\W*(feat|feature|add(s|ed|ing)?|implement(s|ed|ing|ation)?|introduc(e|es|ed|ing)|support(s|ed|"
+    r"ing)?|new|allow(s|ed|ing)?|enable[sd]?|expose[sd]?|provid(e|es|ed)|improv(e|es|ed)|"
+    r"optional(ly)?|option|rename[sd]?|refactor(s|ed|ing)?|remov(e|es|ed|ing)|drop(s|ped)?|deprecat(e|"
+    r"es|ed)|updat(e|es|ed|ing)|simplif(y|ies|ied)|clean(s|ed)?|mov(e|es|ed)|chang(e|es|ed)|switch(ed|"
+    r"es)?|replac(e|es|ed)|us(e|es|ed|ing)|convert(s|ed)?|rewrit(e|es)|rework(s|ed)?|bump|upgrade|"
+    r"typ(e|ing|es)|perf|docs?|chore|refactoring|ci|build|style|speed|optimi[sz]e[sd]?|reduc(e|es|ed)|"
+    r"make[sd]?|made|warn)\b",
+    re.IGNORECASE,
+)
+"""How titles of features and upkeep begin."""
+FEATURE_ANYWHERE = re.compile(
+    r"\b(feature|add(s|ed)? (a |an |the |new )?|support(s|ed)? for|new |option(s|al|ally)?|"
+    r"implement(s|ed)?|extension|refactor(s|ed|ing)?|performance|speed ?up|deprecat\w+|rename[sd]?|"
+    r"typing|annotations?|refcycles?|reference cycles?|cyclic|docs?|documentation|logging|metrics?|"
+    r"tracing)\b",
+    re.IGNORECASE,
+)
+"""Features and upkeep, anywhere in a title."""
+TEST_WORK = re.compile(
+    r"\b(tests?|flak(y|iness|e)|deflake|testing|test suite|ci|coverage|regression test|fixtures?)\b|"
+    r"^\W*(tests?)\b|\btest_\w+",
+    re.IGNORECASE,
+)
+"""Work on tests."""
+TYPE = re.compile(
+    r"^\W*(?P<type>[a-z]+)(\([^)]*\))?!?:",
+    re.IGNORECASE,
+)
+"""A conventional commit's type."""
+OPTION = re.compile(
+    r"\b(option(s|al|ally)?|flag|param(eter)?s?|argument|kwarg|keyword|alias|config(ur\w+)?|setting|"
+    r"subclass\w*|api|interface|method|class|function|decorator|property|attribute|type hints?)\b",
+    re.IGNORECASE,
+)
+"""An option or another piece of an interface."""
+UPKEEP = re.compile(
+    r"\b(perf(ormance)?|speed\w*|faster|contention|overhead|optimi[sz]\w*|memory|"
+    r"ref(erence)?[ -]?cycles?|refcycles?|cyclic|refactor\w*|renam\w*|clean ?up|simplif\w*|"
+    r"deprecat\w*|typ(ing|ed|es)|docs?|documentation|reorg\w*|coverage|pep ?8|format(ting)?|compat\w*|"
+    r"support for|python ?3(\.\d+)? support|misc|updates?|improve\w*|better)\b",
+    re.IGNORECASE,
+)
+"""Performance, memory, clarity, documentation."""
+SAYING = re.compile(
+    r"\b(warn(ing|s|ings)?|error message|message|messages|log(s|ging|ged)?|clear(er)? error|debug\w*|"
+    r"resourcewarning|repr|trac(e|ing)|metrics?|statistics)\b",
+    re.IGNORECASE,
+)
+"""What a program says rather than does."""
+REGRESSION = re.compile(
+    r"regression|reproduc|\bused to\b|previously|before (the|this) (fix|change)|"
+    r"\bissues?[ /]#?\d+|(?<![\w&])#\d{2,}|\bgh-?\d+|\bbug\b|must not|should not|"
+    r"no longer|without (the|this) fix|"
+    r"does(n.t| not) (hang|block|deadlock|leak|raise|crash|lose|drop)",
+    re.IGNORECASE,
+)
+"""A bug that was there before is told of."""
+NAMED_DEFECT = re.compile(
+    r"\brac(e|es|y|ing)[ -](conditions?|hazards?|between|when|in|with|on)\b|\braces?\b|"
+    r"dead-?locks?|live-?lock|thread[- ]?saf(e|ety)|toctou|\bhang(s|ing)?\b|\bstuck\b|"
+    r"lost wake-?ups?|(event|asyncio) loop (is )?(already )?(closed|running|blocked)|"
+    r"never awaited|"
+    r"(task|connection|thread|process|worker|coroutine|stream|socket)s? leak|"
+    r"leak(s|ed|ing)? (of )?(a |an |the )?(task|connection|thread|process|worker|coroutine|stream|"
+    r"socket)s?|"
+    r"cancell?ation|cancell?ed|"
+    r"(unlock|not thread|concurrent (access|modification|use))",
+    re.IGNORECASE,
+)
+"""Words that name a defect of the matter, not just a part of it."""
+
+PROSE: dict[str, re.Pattern[str]] = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for name, pattern in {
+        "race": (
+            r"\brac(e|es|ing|y)\b(?! ?(track|car))|race[- ]condition|\btoctou\b|\bstale\b|"
+            r"\bconcurren(t|tly|cy)\b|simultaneous|\batomic(ally|ity)?\b|at the same time|"
+            r"interleav|out[- ]of[- ]order|in[- ]flight|non-atomic"
+        ),
+        "deadlock": (r"dead-?lock|live-?lock|\bself-deadlock|lock inversion|re-?entran(t|cy)"),
+        "hang": (
+            r"\bhang(s|ing)?\b|\bhung\b|\bstuck\b|"
+            r"never (return|finish|complet|wake|terminat|resolv)|forever|indefinite(ly)?|"
+            r"\bfreez(e|es|ing)\b|\bfroze\b|\bblock(s|ed|ing)? (the )?(event )?loop|\bunblock|"
+            r"spin(s|ning)?\b|100% cpu|starv"
+        ),
+        "cancel": (r"cancel|\bshield|\buncancel"),
+        "shutdown": (
+            r"shut(ting)? ?down|\bclos(e|es|ed|ing|ure)\b|\bstop(s|ped|ping)?\b|tear ?down|"
+            r"disconnect|graceful|finali[sz]|\bexit(s|ing|ed)?\b"
+        ),
+        "leak": (
+            r"\bleak(s|ed|ing|y)?\b|orphan|dangling|unclosed|"
+            r"not (being )?(released|returned|closed)|never (released|closed)"
+        ),
+        "thread": (
+            r"thread[- _]?(safe|safety|local|pool)|\bthread(s|ed|ing)?\b|multi-?thread|"
+            r"free-?thread|\bexecutor"
+        ),
+        "loop": (
+            r"event loop|(?<!infinite )(?<!endless )(?<!infinity )\bloops?\b|eventloop|"
+            r"call_soon"
+        ),
+        "lock": (
+            r"\block(s|ed|ing)?\b|mutex|semaphore|\bcondition\b|critical section|\bacquir|"
+            r"\brelease[sd]?\b|wake-?up|\bwaiter|notif(y|ied)"
+        ),
+        "context": (
+            r"context ?var|\bcontextvars\b|thread[- ]local|\bcontexts?\b(?! ?manager)|"
+            r"\bsniffio\b|(across|between) (tasks|threads|contexts)"
+        ),
+        "task": (
+            r"\btasks?\b|coroutine|\bawait|\bfutures?\b|\basync(io)?\b|\bnursery\b|task ?group|"
+            r"\btrio\b|\banyio\b|background"
+        ),
+        "timeout": (r"time-?outs?|timed out|deadline"),
+    }.items()
+}
+"""Parts of the matter, by name."""
