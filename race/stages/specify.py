@@ -13,6 +13,7 @@ from race.store import Store, TaskFolder
 from race.work.specifying import material
 from race.work.stage import Desk, Stage
 from race.work.writing import Assignment, Statement, audited, write_statement
+from race.workbench import Workbench
 
 STATEMENT = "statement.md"
 TRANSCRIPT = "statement.calls.json"
@@ -57,11 +58,12 @@ def _inputs(task: TaskFolder, store: Store) -> dict[str, str]:
     edited = _edited(task)
     if edited is not None:
         found["edited statement"] = sha256(edited)
-    elif not (task.path / STATEMENT).exists():
-        record = task.read(Specified)
-        if record is not None and record.statement is not None:
-            found["statement"] = "gone"
     return found
+
+
+def _made(task: TaskFolder, store: Store, bench: Workbench) -> bool:
+    """The statement is still there; one that was deleted is written again."""
+    return (task.path / STATEMENT).is_file()
 
 
 def _work(desk: Desk) -> Specified:
@@ -128,7 +130,7 @@ def _transcript(desk: Desk, result: Statement) -> FileRef | None:
     return desk.task.write_file(TRANSCRIPT, canonical(content))
 
 
-STAGE = Stage(name="specify", record=Specified, inputs=_inputs, work=_work)
+STAGE = Stage(name="specify", record=Specified, inputs=_inputs, work=_work, made=_made)
 command = stage_command(
     STAGE,
     "Write each task's bug report from what was observed, and audit it. A statement.md that you edited "

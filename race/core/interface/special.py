@@ -33,7 +33,9 @@ def special_call(walk: Walker, node: ast.Call, callees: Values, env: dict[str, V
     name = next(iter(names), written)
     last = name.split(".")[-1].removesuffix("()")
     if last in _ATTRIBUTE_CALLS and len(node.args) >= 2 and _is_patching(name, last):
-        return _named_attribute(walk, node, env, last)
+        named = _named_attribute(walk, node, env, last)
+        if named is not None:
+            return named
     if (
         last in ("setattr", "delattr", "patch", "import_module", "importorskip", "__import__")
         and node.args

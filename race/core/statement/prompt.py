@@ -69,8 +69,8 @@ def revision_messages(
         {"role": "assistant", "content": draft},
         {
             "role": "user",
-            "content": "The report was checked and turned down for these reasons. Write it again, whole, "
-            f"without these problems and without losing what was right:\n{problems}",
+            "content": "The report was checked and turned down for these reasons. Write it again, "
+            f"whole, without these problems and without losing what was right:\n{problems}",
         },
     ]
 

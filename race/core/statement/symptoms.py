@@ -18,7 +18,7 @@ _LIMIT_TYPES = {
     "BrokenBarrierError",
     "TooSlowError",
 }
-_NOT_RAISED = re.compile(r"DID NOT (RAISE|WARN)\W*(?:any of |<class ')?\(?(?:<class ')?([\w.]+)?")
+_NOT_RAISED = re.compile(r"DID NOT (RAISE|WARN)\b(?: any of)?[ (]*(?:<class ')?([A-Za-z_][\w.]*)?")
 _STILL_WAITING = re.compile(
     r"where False = <(?:built-in|bound) method \w*\.?done of|where False = \w+\(?.*\.done\(?|"
     r"where True = <bound method \w*\.?is_alive of"
