@@ -48,8 +48,12 @@ def taken_names(python: str, root: str) -> set[str]:
     )
     for folder in folders:
         for name in os.listdir(folder) if os.path.isdir(folder) else []:
-            stem = name.split(".")[0]
-            if stem.isidentifier() and (name.endswith((".py", ".so")) or "." not in name):
+            stem, path = name.split(".")[0], os.path.join(folder, name)
+            module = name.endswith((".py", ".so"))
+            package = os.path.isdir(path) and any(
+                inner.endswith((".py", ".so")) for inner in os.listdir(path)
+            )
+            if stem.isidentifier() and (module or (package and "." not in name)):
                 names.add(stem)
     own = {name.split(".")[0] for name in os.listdir(root)}
     for inner in ("src", "lib", "python"):
