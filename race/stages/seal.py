@@ -17,6 +17,7 @@ from race.work.sealing import (
     contract,
     leak_findings,
     materials,
+    recipe_findings,
 )
 from race.work.stage import Desk, Stage
 from race.work.test_image import RUN_TESTS
@@ -56,7 +57,7 @@ def work(desk: Desk) -> Sealed:
     started = time.monotonic()
     task, store, bench = desk.task, desk.store, desk.bench
     ready = materials(task, store)
-    env, test = build_images(bench, ready, desk.say)
+    ready, env, test = build_images(bench, ready, desk.say)
     desk.say("probing for leaks")
     env_audit = audit_env(bench, ready, env, desk.say)
     test_audit = audit_test(bench, ready, test, desk.say)
@@ -80,7 +81,7 @@ def work(desk: Desk) -> Sealed:
     return Sealed(
         instance_id=task.id,
         accepted=not findings,
-        findings=tuple(findings),
+        findings=(*findings, *recipe_findings(ready)),
         env_image=env_recipe,
         test_image=test_recipe,
         run_tests=RUN_TESTS,

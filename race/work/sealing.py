@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -43,6 +43,8 @@ class Materials:
     tests: bytes
     fail_to_pass: tuple[str, ...]
     pass_to_pass: tuple[str, ...]
+    built_recipe: str = ""
+    """The agent's image as it was really built; empty before that."""
 
     @cached_property
     def source(self) -> bytes:
@@ -70,7 +72,12 @@ class Materials:
 
     @property
     def env_recipe(self) -> str:
-        """The digest of everything that the agent's image is made from."""
+        """The digest of everything that the agent's image is made from: as built, else as validated."""
+        return self.built_recipe or self.validated_recipe
+
+    @property
+    def validated_recipe(self) -> str:
+        """The recipe of the environment that was validated."""
         return _must(self.validated.environment, self.task, "environment").recipe
 
     @property
@@ -138,8 +145,8 @@ def _files(tar: bytes) -> Iterator[bytes]:
 
 def build_images(
     bench: Workbench, made: Materials, say: Say, *, fresh: bool = False
-) -> tuple[Image, Image]:
-    """The agent's image and the grading image under their shipped names.
+) -> tuple[Materials, Image, Image]:
+    """The agent's image and the grading image under their shipped names, and what they are made from.
 
     With `fresh` the agent's image is built without any layer of an earlier one, under a name of its
     own, and takes the shipped name when it is done; the grading image then is built on it.
@@ -156,10 +163,22 @@ def build_images(
         engine.remove_image(scratch)
     else:
         env = rebuild_env(bench, made.store, made.task, environment, made.source, say=say)
+    made = replace(made, built_recipe=env.labels.get("race.recipe", ""))
     say("building the grading image")
     labels = {"race.release": made.store.settings.release.name}
     test = build_test(engine, made.test_image, made.test_name, release_secret(made.store), labels)
-    return env, test
+    return made, env, test
+
+
+def recipe_findings(made: Materials) -> list[Finding]:
+    """A note when today's templates build another environment than the one that was validated."""
+    if made.env_recipe == made.validated_recipe:
+        return []
+    message = (
+        "the environment was validated with other templates than it is built with now; "
+        f"`race validate {made.store.folder} {made.task.id} --force` repeats the proof"
+    )
+    return [Finding(rule="other-recipe", message=message, severity="warning")]
 
 
 def contract(engine: Engine, image: Image) -> list[Finding]:

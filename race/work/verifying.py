@@ -30,6 +30,7 @@ from race.work.sealing import (
     contract,
     leak_findings,
     materials,
+    recipe_findings,
 )
 from race.work.source import clone_of
 from race.work.stage import Desk
@@ -54,14 +55,14 @@ def verify_task(desk: Desk) -> Verified:
     layout = Layout(_paths(made.source))
     patches = separated(made.fix, made.tests, layout)
     made = _with(made, patches, lists)
-    env, test = build_images(desk.bench, made, desk.say, fresh=True)
+    made, env, test = build_images(desk.bench, made, desk.say, fresh=True)
     findings = [*contract(desk.bench.engine, env)]
     round_ = _grade(desk, made, test)
     if not any(run.resolved for run in round_.gold):
         patches = _completed(desk, made, patches, layout)
         if patches.tests != made.tests:
             made = _with(made, patches, lists)
-            env, test = build_images(desk.bench, made, desk.say)
+            made, env, test = build_images(desk.bench, made, desk.say)
             round_ = _grade(desk, made, test)
     lists, round_, test, made = _settle(desk, made, lists, round_, test)
     desk.say("scanning the shipped images")
@@ -133,7 +134,7 @@ def _settle(
     if better.corrections == lists.corrections or not better.fail_to_pass:
         return better, first, test, made
     made = replace(made, fail_to_pass=better.fail_to_pass, pass_to_pass=better.pass_to_pass)
-    _, test = build_images(desk.bench, made, desk.say)
+    made, _, test = build_images(desk.bench, made, desk.say)
     return better, _grade(desk, made, test), test, made
 
 
@@ -184,7 +185,7 @@ def _recorded(
     return Verified(
         instance_id=desk.task.id,
         accepted=accepted,
-        findings=tuple(findings),
+        findings=(*findings, *recipe_findings(made)),
         env_image=env_recipe,
         test_image=test_recipe,
         fail_to_pass=lists.fail_to_pass,
