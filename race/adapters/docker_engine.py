@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import socket
 import tarfile
 import threading
 import time
@@ -20,7 +21,7 @@ from docker.utils import parse_repository_tag
 
 from race.adapters.docker_container import DockerContainer
 from race.adapters.docker_seam import translated
-from race.errors import Accident, BuildFailed, DiskFull, Missing, Unreachable
+from race.errors import Accident, BuildFailed, DiskFull, EngineDown, Missing, Unreachable
 from race.ports import ContainerSpec, Image
 
 OWNER = "race.owner"
@@ -45,6 +46,7 @@ class DockerEngine:
         client = getattr(self._local, "client", None)
         if client is None:
             with translated("connecting"):
+                _knock(self._host)
                 client = docker.APIClient(base_url=self._host, version="auto", timeout=120)
             self._local.client = client
         return client
@@ -68,15 +70,18 @@ class DockerEngine:
         repository, tag = parse_repository_tag(ref)
         try:
             with translated(doing):
-                for event in self._api.pull(repository, tag or "latest", stream=True, decode=True):
-                    if "error" in event:
-                        raise _refused_or_unreachable(ref, str(event["error"]))
+                events = [*self._api.pull(repository, tag or "latest", stream=True, decode=True)]
         except docker.errors.NotFound as error:
             raise _refused_or_unreachable(ref, str(error.explanation)) from error
+        except EngineDown:
+            raise
         except Accident as error:
             if "the engine refused" in str(error):
                 raise _refused_or_unreachable(ref, str(error)) from error
             raise
+        for event in events:
+            if "error" in event:
+                raise _refused_or_unreachable(ref, str(event["error"]))
         found = self.image(ref)
         if found is None:
             raise Unreachable(f"{doing}: the registry sent no image")
@@ -144,6 +149,8 @@ class DockerEngine:
                             if on_line is not None:
                                 on_line(line)
                     if "error" in event:
+                        for _ in events:  # to the end, so that the connection can be used again
+                            continue
                         _raise_for_space(doing, str(event["error"]))
                         code = (event.get("errorDetail") or {}).get("code")
                         tail = "\n".join([*lines, str(event["error"])])
@@ -244,6 +251,14 @@ class DockerEngine:
         if found is None:
             raise Accident(f"image {ref} is not on this engine; run the stage that makes it again")
         return found
+
+
+def _knock(host: str) -> None:
+    """Raise at once when nobody listens on a local socket; the SDK would leave its own one open."""
+    if host.startswith("unix://"):
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(10)
+            probe.connect(host.removeprefix("unix://"))
 
 
 def _host_config(api: Any, spec: ContainerSpec) -> Any:

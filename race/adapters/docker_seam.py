@@ -16,8 +16,7 @@ BROKEN = (
     requests.exceptions.RequestException,
     urllib3.exceptions.HTTPError,
     http.client.HTTPException,
-    ConnectionError,
-    TimeoutError,
+    OSError,
 )
 
 
