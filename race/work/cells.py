@@ -17,7 +17,7 @@ from race.work.observing import CAPABILITIES
 SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Containers that may run tests at the same moment on this machine, over all tasks of a command."""
 
-_PATCHES = "tmp/race-patches"
+_PATCHES = "race-patches"
 
 
 @dataclass(frozen=True)
