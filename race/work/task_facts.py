@@ -102,6 +102,7 @@ def task_facts(task: TaskFolder, store: Store) -> TaskFacts:
         tier=tiered.tier if tiered and tiered.accepted else "",
         complexity=(tiered.complexity or "") if tiered and tiered.accepted else "",
         sample=release.sample,
+        members=mined.members,
     )
 
 

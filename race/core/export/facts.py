@@ -33,6 +33,7 @@ class TaskFacts:
     tier: str = ""
     complexity: str = ""
     sample: bool = False
+    members: tuple[str, ...] = ()
 
     @property
     def canary_line(self) -> str:

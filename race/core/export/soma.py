@@ -40,6 +40,8 @@ def row(task: TaskFacts) -> dict[str, Any]:
     for key in ("kind", "tier", "version"):
         if getattr(task, key):
             more[key] = getattr(task, key)
+    if task.members:
+        more["members"] = list(task.members)
     if task.sample:
         more["sample"] = True
     return known | more
