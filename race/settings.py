@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from datetime import date
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from race.core.records import Closed, digest
 from race.errors import Malformed, Missing
@@ -55,6 +56,16 @@ class ReliabilitySection(Closed):
     """Limit per test in repeats without the fix, for tests that hung in every run of the matrix."""
     most_ids: int = 60
     """Fail-to-pass tests that are repeated; of more, an even sample."""
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> ReliabilitySection:
+        """So few repeats that even a perfect series cannot reach the limit would drop every task."""
+        if not 0 < self.limit < 1:
+            raise ValueError(f"limit {self.limit:g} is no rate between 0 and 1")
+        needed = math.ceil(math.log(0.05) / math.log1p(-self.limit) - 1e-9)
+        if self.repeats < needed:
+            raise ValueError(f"a limit of {self.limit:g} needs at least {needed} repeats")
+        return self
 
 
 class ValidateSection(Closed):

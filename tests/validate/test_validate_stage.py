@@ -7,7 +7,7 @@ import pytest
 from race.cli import run
 from race.core.records import Mined
 from race.core.validated import Validated
-from race.errors import Missing
+from race.errors import Malformed, Missing
 from race.progress import Progress
 from race.stages.validate import STAGE, inputs
 from race.store import Store
@@ -153,3 +153,20 @@ def test_validation_is_due_when_the_project_s_section_changes(tmp_path):
     (tmp_path / "release.toml").write_text(toml + '[projects."a/b"]\npython = "3.13"\n')
     own = Store(tmp_path)
     assert inputs(own.task("a__b-1"), own) != before
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("repeats = 58", "a limit of 0.05 needs at least 59 repeats"),
+        ("limit = 0.01", "a limit of 0.01 needs at least 299 repeats"),
+        ("limit = 0", "limit 0 is no rate between 0 and 1"),
+    ],
+)
+def test_a_limit_that_no_task_could_meet_is_refused(tmp_path, line, what):
+    """release.toml that would drop every task for want of repeats says so, with the place."""
+    _small(tmp_path)
+    toml = (tmp_path / "release.toml").read_text()
+    (tmp_path / "release.toml").write_text(f"{toml}[validate.reliability]\n{line}\n")
+    with pytest.raises(Malformed, match=rf"release.toml: validate.reliability: .*{what}"):
+        Store(tmp_path)
