@@ -166,7 +166,12 @@ def make_release(tmp_path: Path) -> Callable[..., Path]:
             reject(store, "acme__flow-20", 2)
             store.task("acme__flow-21").write(mined("acme__flow-21", 3))
         finding = {"rule": "no-tests", "message": "changes no test", "severity": "error"}
-        (folder / "rejected.jsonl").write_text(json.dumps({"pr": 77, "findings": [finding]}) + "\n")
+        (folder / "rejected.jsonl").write_text(
+            json.dumps(
+                {"instance_id": "acme__flow-77", "pr": 77, "title": "Tidy", "findings": [finding]}
+            )
+            + "\n"
+        )
         if with_runs:
             (folder / "local").mkdir(exist_ok=True)
             (folder / "local" / "runs.jsonl").write_text(

@@ -85,6 +85,7 @@ def test_private_tasks_are_counted_and_never_shown(make_release, tmp_path):
             assert "acme/hidden" not in path.read_text()
     text = check(out / "tasks.html").text
     assert re.search(r"9\s*ship, 1 private", text)
+    assert re.search(r"acme__flow-77\s*Tidy\s*changes no test", text)
     assert re.search(r"2\s*rejected by a later stage, 1 private", text)
     text = check(out / "index.html").text
     assert "9 tasks" in text

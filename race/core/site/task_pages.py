@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,19 @@ from race.core.site.standings import Results, is_scripted
 from race.core.site.view import ReleaseView, TaskView
 from race.core.text_table import percent
 
+LISTED = 300
+"""Pull requests that mining turned down are named up to this many; all are counted."""
+
 
 def tasks_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
     """Public tasks by standing, private ones as counts, and what mining turned down by reason."""
     shipped = view.of("verified", private=False)
     waiting = view.of("pending", private=False)
     rejected = view.of("rejected", private=False)
-    reasons = Counter(_why(row) for row in view.turned_down)
+    hidden = set(view.settings.release.private)
+    turned_down = [_turned_down(row) for row in view.turned_down]
+    rules = Counter(row["rule"] for row in turned_down)
+    listed = [row for row in turned_down if row["id"] not in hidden]
     return {
         "shipped": [_line(task, results, view.minimum_count) for task in shipped],
         "waiting": [_line(task, results, view.minimum_count) for task in waiting],
@@ -27,19 +34,27 @@ def tasks_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
         "private": {
             state: len(view.of(state, private=True)) for state in ("verified", "pending", "rejected")
         },
-        "turned_down": sorted(reasons.items(), key=lambda item: (-item[1], item[0])),
-        "turned_down_total": len(view.turned_down),
+        "rules": sorted(rules.items(), key=lambda item: (-item[1], item[0])),
+        "turned_down": listed[:LISTED],
+        "turned_down_hidden": max(0, len(listed) - LISTED),
+        "turned_down_total": len(turned_down),
     }
 
 
-def _why(row: Any) -> str:
-    findings = row.get("findings") or []
-    words = [
-        str(item.get("message", ""))
-        for item in findings
-        if isinstance(item, dict) and item.get("severity", "error") == "error"
-    ]
-    return words[0] if words else "no reason recorded"
+def _turned_down(row: Mapping[str, Any]) -> dict[str, str]:
+    """One line about a pull request that mining turned down: id, title, first rule and its words."""
+    findings = row.get("findings")
+    first: Any = {}
+    for item in findings if isinstance(findings, list) else ():
+        if isinstance(item, dict) and item.get("severity", "error") == "error":
+            first = item
+            break
+    return {
+        "id": str(row.get("instance_id", "")),
+        "title": str(row.get("title", "")),
+        "rule": str(first.get("rule", "no reason recorded")),
+        "message": str(first.get("message", "")),
+    }
 
 
 def _last(task: TaskView) -> str:
