@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from race.errors import UsageError
 
 PREFIX = "scripted/"
 SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+_PLACE = re.compile(rb"^@@ -(\d+)(?:,(\d+))? ", re.MULTILINE)
 EASY, LONG = 10, 60
 """Changed lines: a fix up to EASY is easy for every script, one above LONG too long for most."""
 
@@ -62,7 +64,10 @@ def script(agent: str, fix: bytes, instance_id: str, attempt: int) -> list[str]:
     if agent == "scripted/idle":
         return [*commands, SUBMIT]
     if skill.solves(size(parts), turn):
-        commands += [_applied(piece) for part in parts for piece in _pieces(part)]
+        for part in parts:
+            for piece in _pieces(part):
+                commands += [_look(part.path, piece)] if skill.looks else []
+                commands.append(_applied(piece))
     else:
         commands += [_guess(parts)]
     if skill.checks:
@@ -102,6 +107,13 @@ def _hunk_starts(data: bytes) -> list[int]:
         found.append(at + 1)
         at = data.find(b"\n@@ ", at + 1)
     return found
+
+
+def _look(path: str, patch: bytes) -> str:
+    """A look at the lines that are to be changed."""
+    place = _PLACE.search(patch)
+    start, lines = (int(place[1]), int(place[2] or 1)) if place else (1, 20)
+    return f"sed -n '{max(1, start - 10)},{start + lines + 10}p' {shlex.quote(path)}"
 
 
 def _applied(patch: bytes) -> str:

@@ -12,7 +12,7 @@ from race.errors import Accident, Missing, UsageError
 from race.sample.changes import Change, Commit, changes
 
 REPO = "sample/brook"
-HEAD = "55851fc2e9c726693d4b538fe819a88008b5def7"
+HEAD = "af81b47f5f5c02596b8038a7ebd770c6bbad9430"
 """The last commit of the main branch: whoever writes the sample gets this one."""
 
 _AUTHOR = ("Sample Author", "sample@example.invalid")
