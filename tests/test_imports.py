@@ -32,6 +32,7 @@ ALLOWED = {
         "workbench", "stages",
     },
     "commands": {
+        "battery",
         "core", "errors", "options", "ports", "progress", "render", "sample", "settings", "store",
         "work", "workbench",
     },
@@ -41,6 +42,8 @@ ALLOWED = {
 }  # fmt: skip
 SDK = {
     "docker_engine": {"docker", "requests", "urllib3"},
+    "docker_container": {"docker"},
+    "docker_seam": {"docker", "requests", "urllib3"},
     "uv_resolver": {"uv"},
     "git_history": {"git"},
     "github_history": {"github", "requests", "urllib3"},
