@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import shutil
 from pathlib import Path
 
 import pytest
 
+from race.cli import run
 from race.core.classify import Dropped
 from race.core.records import Finding, Mined, StageRecord
 from race.core.reliability import Reliability
@@ -145,38 +146,54 @@ def runs(release: Path) -> list[dict[str, object]]:
     return rows
 
 
-@pytest.fixture
-def make_release(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a release folder: eight tasks ship, one is private, one rejected, one waits."""
-
-    def make(*, sample: bool = False, with_runs: bool = True, later: bool = True) -> Path:
-        folder = tmp_path / "winter"
-        folder.mkdir()
-        (folder / "release.toml").write_text(RELEASE.format(sample=str(sample).lower()))
-        store = Store(folder)
-        for number in NUMBERS:
-            if later:
-                ship(store, f"acme__flow-{number}", number)
-            else:
-                name = f"acme__flow-{number}"
-                write(store, store.task(name), mined(name, number))
+def make(folder: Path, *, sample: bool = False, with_runs: bool = True, later: bool = True) -> Path:
+    """A release folder: eight tasks ship and a private one, two are rejected, one of them private, one
+    waits."""
+    folder.mkdir()
+    (folder / "release.toml").write_text(RELEASE.format(sample=str(sample).lower()))
+    store = Store(folder)
+    for number in NUMBERS:
+        name = f"acme__flow-{number}"
         if later:
-            ship(store, "acme__hidden-9", 9)
-            reject(store, "acme__hidden-10", 1)
-            reject(store, "acme__flow-20", 2)
-            store.task("acme__flow-21").write(mined("acme__flow-21", 3))
-        finding = {"rule": "no-tests", "message": "changes no test", "severity": "error"}
-        (folder / "rejected.jsonl").write_text(
-            json.dumps(
-                {"instance_id": "acme__flow-77", "pr": 77, "title": "Tidy", "findings": [finding]}
-            )
-            + "\n"
-        )
-        if with_runs:
-            (folder / "local").mkdir(exist_ok=True)
-            (folder / "local" / "runs.jsonl").write_text(
-                "".join(json.dumps(row) + "\n" for row in runs(folder))
-            )
-        return folder
+            ship(store, name, number)
+        else:
+            write(store, store.task(name), mined(name, number))
+    if later:
+        ship(store, "acme__hidden-9", 9)
+        reject(store, "acme__hidden-10", 1)
+        reject(store, "acme__flow-20", 2)
+        store.task("acme__flow-21").write(mined("acme__flow-21", 3))
+    finding = {"rule": "no-tests", "message": "changes no test", "severity": "error"}
+    row = {"instance_id": "acme__flow-77", "pr": 77, "title": "Tidy", "findings": [finding]}
+    (folder / "rejected.jsonl").write_text(json.dumps(row) + "\n")
+    if with_runs:
+        (folder / "local").mkdir(exist_ok=True)
+        lines = "".join(json.dumps(row) + "\n" for row in runs(folder))
+        (folder / "local" / "runs.jsonl").write_text(lines)
+    return folder
 
-    return make
+
+@pytest.fixture(scope="session")
+def whole_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The whole release, written once; not to be changed."""
+    return make(tmp_path_factory.mktemp("release") / "winter")
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory, whole_release: Path) -> Path:
+    """The site of the whole release."""
+    folder = tmp_path_factory.mktemp("site") / "pages"
+    assert run(["report", str(whole_release), "--output", str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def release(tmp_path: Path, whole_release: Path) -> Path:
+    """A copy of the whole release that a test may change."""
+    return Path(shutil.copytree(whole_release, tmp_path / "winter"))
+
+
+@pytest.fixture
+def mined_release(tmp_path: Path) -> Path:
+    """A release that was mined and no more, without runs."""
+    return make(tmp_path / "winter", with_runs=False, later=False)

@@ -57,13 +57,11 @@ def report(release: Path, output: Path, *more: str) -> None:
     assert run(["report", str(release), "--output", str(output), *more]) == 0
 
 
-def test_all_pages_are_well_formed_and_need_nothing_from_elsewhere(make_release, tmp_path):
+def test_all_pages_are_well_formed_and_need_nothing_from_elsewhere(site):
     """Six pages and one per public task; every link leads somewhere; nothing comes from outside."""
-    out = tmp_path / "site"
-    report(make_release(), out)
-    assert {path.stem for path in out.glob("*.html")} == set(PAGES)
-    assert len(list((out / "tasks").glob("*.html"))) == 10
-    for path in out.rglob("*.html"):
+    assert {path.stem for path in site.glob("*.html")} == set(PAGES)
+    assert len(list((site / "tasks").glob("*.html"))) == 10
+    for path in site.rglob("*.html"):
         page = check(path)
         assert page.outside == []
         for link in page.links:
@@ -74,59 +72,52 @@ def test_all_pages_are_well_formed_and_need_nothing_from_elsewhere(make_release,
         assert not re.search(r"https?://", path.read_text().replace("http://www.w3.org/2000/svg", ""))
 
 
-def test_private_tasks_are_counted_and_never_shown(make_release, tmp_path):
+def test_private_tasks_are_counted_and_never_shown(site):
     """Nothing of a private task is in any file, and the counts include it."""
-    out = tmp_path / "site"
-    report(make_release(), out)
-    for path in out.rglob("*"):
+    for path in site.rglob("*"):
         if path.is_file():
             assert "hidden-9" not in path.read_text()
             assert "hidden-10" not in path.read_text()
             assert "acme/hidden" not in path.read_text()
-    text = check(out / "tasks.html").text
+    text = check(site / "tasks.html").text
     assert re.search(r"9\s*ship, 1 private", text)
     assert re.search(r"acme__flow-77\s*Tidy\s*changes no test", text)
     assert re.search(r"2\s*rejected by a later stage, 1 private", text)
-    text = check(out / "index.html").text
+    text = check(site / "index.html").text
     assert "9 tasks" in text
     assert "12 on tasks that are not in the list" in text
 
 
-def test_hidden_tests_and_excerpts_are_not_on_any_page(make_release, tmp_path):
+def test_hidden_tests_and_excerpts_are_not_on_any_page(site):
     """Names of hidden tests and excerpts of leaks stay in the records."""
-    out = tmp_path / "site"
-    report(make_release(), out)
-    everything = "".join(path.read_text() for path in out.rglob("*.html"))
+    everything = "".join(path.read_text() for path in site.rglob("*.html"))
     assert "test_secret_name" not in everything
     assert "SECRET-EXCERPT" not in everything
-    assert "/etc/leak" in (out / "leak-audit.html").read_text()
+    assert "/etc/leak" in (site / "leak-audit.html").read_text()
 
 
-def test_texts_from_outside_are_escaped(make_release, tmp_path):
+def test_texts_from_outside_are_escaped(site):
     """A title or statement with markup in it is shown as text."""
-    out = tmp_path / "site"
-    report(make_release(), out)
-    page = (out / "tasks" / "acme__flow-2.html").read_text()
+    page = (site / "tasks" / "acme__flow-2.html").read_text()
     assert "&lt;script&gt;alert(1)" in page
     assert "Fix lost update &lt;2&gt;" in page
 
 
-@pytest.mark.parametrize("sample", [True, False])
-def test_every_page_says_what_is_sample_and_scripted(make_release, tmp_path, sample):
+def test_every_page_says_what_is_sample_and_scripted(site, release, tmp_path):
     """A sample release says so on each page, and so does one with scripted agents."""
-    out = tmp_path / "site"
-    report(make_release(sample=sample), out)
-    for path in out.rglob("*.html"):
-        text = check(path).text
-        assert ("Sample." in text) is sample
-        assert "Scripted." in text
+    settings = release / "release.toml"
+    settings.write_text(settings.read_text().replace("sample = false", "sample = true"))
+    report(release, tmp_path / "sample")
+    for folder, sample in ((site, False), (tmp_path / "sample", True)):
+        for path in folder.rglob("*.html"):
+            text = check(path).text
+            assert ("Sample." in text) is sample
+            assert "Scripted." in text
 
 
-def test_a_rate_never_stands_without_count_and_interval(make_release, tmp_path):
+def test_a_rate_never_stands_without_count_and_interval(site):
     """Each bold rate on the leaderboard is followed by its interval and its number of tasks."""
-    out = tmp_path / "site"
-    report(make_release(), out)
-    page = (out / "index.html").read_text()
+    page = (site / "index.html").read_text()
     cells = re.findall(
         r'<span class="rate"><b>[\d.]+%</b>.*?</span><span class="sub">(.*?)</span>', page
     )
@@ -136,19 +127,19 @@ def test_a_rate_never_stands_without_count_and_interval(make_release, tmp_path):
     assert "4 tasks · few" in page
 
 
-def test_without_runs_and_later_stages_pages_say_so(make_release, tmp_path):
+def test_without_runs_and_later_stages_pages_say_so(mined_release, tmp_path):
     """After mining alone the site is there, and says what is not known."""
     out = tmp_path / "site"
-    report(make_release(with_runs=False, later=False), out)
+    report(mined_release, out)
     assert "No runs are recorded" in check(out / "index.html").text
     assert "No image has been audited yet" in check(out / "leak-audit.html").text
     assert "No task has been validated yet" in check(out / "methodology.html").text
     assert "Scripted." not in check(out / "index.html").text
 
 
-def test_a_task_that_became_private_loses_its_page(make_release, tmp_path):
+def test_a_task_that_became_private_loses_its_page(release, tmp_path):
     """A second report removes the pages of its first that it does not make; other files stay."""
-    release, out = make_release(), tmp_path / "site"
+    out = tmp_path / "site"
     report(release, out)
     (out / "own.html").write_text("mine")
     settings = release / "release.toml"
@@ -159,9 +150,9 @@ def test_a_task_that_became_private_loses_its_page(make_release, tmp_path):
     assert "acme__flow-1<" not in (out / "tasks.html").read_text()
 
 
-def test_an_edited_statement_does_not_stop_the_report(make_release, tmp_path):
+def test_an_edited_statement_does_not_stop_the_report(release, tmp_path):
     """The task waits for its auditor again, and its page shows no statement that nobody audited."""
-    release, out = make_release(), tmp_path / "site"
+    out = tmp_path / "site"
     (release / "acme__flow-1" / "statement.md").write_text("edited by hand")
     report(release, out)
     page = check(out / "tasks" / "acme__flow-1.html").text
@@ -187,21 +178,19 @@ def test_the_built_sample_has_a_site(built_sample, tmp_path, capsys):
     assert re.search(r"verified", check(out / "tasks" / "sample__brook-3.html").text)
 
 
-def test_the_same_records_give_the_same_pages(make_release, tmp_path):
+def test_the_same_records_give_the_same_pages(site, whole_release, tmp_path):
     """No date, no order of a set, no seed of the moment: two reports are equal byte by byte."""
-    release = make_release()
-    report(release, tmp_path / "one")
-    report(release, tmp_path / "two")
-    pages = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*.html"))
+    report(whole_release, tmp_path / "again")
+    pages = sorted(path.relative_to(site) for path in site.rglob("*.html"))
     assert pages
     for path in pages:
-        assert (tmp_path / "one" / path).read_bytes() == (tmp_path / "two" / path).read_bytes()
+        assert (site / path).read_bytes() == (tmp_path / "again" / path).read_bytes()
 
 
-def test_corrections_exclusions_and_counts_add_up(make_release, tmp_path, capsys):
+def test_corrections_exclusions_and_counts_add_up(whole_release, tmp_path, capsys):
     """The closing line counts shown and private tasks; the changelog names the correction."""
     out = tmp_path / "site"
-    report(make_release(), out, "--json")
+    report(whole_release, out, "--json")
     answer = json.loads(capsys.readouterr().out)
     assert answer["private"] == 2
     assert len(answer["pages"]) == 16
@@ -213,9 +202,8 @@ def test_corrections_exclusions_and_counts_add_up(make_release, tmp_path, capsys
     assert re.search(r"9 accepted \+ 2 rejected \+ 1 waiting", steps)
 
 
-def test_malformed_runs_are_one_clear_line(make_release, tmp_path, capsys):
+def test_malformed_runs_are_one_clear_line(release, tmp_path, capsys):
     """A broken line in the runs names the file and the line, exit 2, and leaves no half site."""
-    release = make_release()
     (release / "local" / "runs.jsonl").write_text('{"instance_id": \n{}\n')
     assert run(["report", str(release), "--output", str(tmp_path / "site")]) == 2
     assert "runs.jsonl: line 1: not JSON" in capsys.readouterr().err
