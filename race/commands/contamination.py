@@ -46,7 +46,7 @@ Examples:
     "--cutoff", "cutoffs", multiple=True, metavar="MODEL=DATE", help="A model's own; repeatable."
 )
 @click.option(
-    "--draws", type=click.IntRange(1000), default=DRAWS, show_default=True, help="Random draws."
+    "--draws", type=click.IntRange(10_000), default=DRAWS, show_default=True, help="Random draws."
 )
 @click.option("--seed", type=int, default=SEED, show_default=True, help="Of the draws.")
 @click.option("--svg", type=click.Path(path_type=Path), help="Write the figure of the bands here.")
