@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from race.core.foreign import read_rows
 from race.core.verified import Verified
-from race.errors import Malformed
-from race.options import print_json
+from race.errors import Malformed, UnknownId
+from race.options import print_json, workbench
+from race.progress import Progress
 from race.stages._loop import stage_command
 from race.store import Store, TaskFolder
+from race.work.foreign_check import check_foreign, read_list
 from race.work.manifests import check_manifest, write_manifest
 from race.work.sealing import materials
 from race.work.stage import Desk, Stage
@@ -52,7 +56,8 @@ command = stage_command(
     STAGE,
     "Rebuild each task from its release folder alone and grade it three times with the reference fix "
     "(must score 1) and three times with nothing (must score 0); correct or exclude what does not "
-    "hold, and write the release's manifest.",
+    "hold, and write the release's manifest. Instead of a release folder, a file: a SOMA task list or "
+    "SWE-bench rows (JSONL) whose images are on this engine; its rows are checked, nothing is written.",
     ("race verify tasks/sample -j 2", "race verify tasks/sample --manifest"),
 )
 
@@ -70,12 +75,42 @@ def _check(folder: Path, as_json: bool) -> int:
     return 1 if findings else 0
 
 
+def _check_list(bench: Workbench, path: Path, ids: tuple[str, ...], verbose: int, as_json: bool) -> int:
+    """The check of somebody else's task list, row by row; nothing is written."""
+    rows = read_rows(read_list(path), str(path))
+    known = [row.instance_id for row in rows]
+    for instance_id in ids:
+        if instance_id not in known:
+            raise UnknownId(instance_id, known, str(path))
+    chosen = [row for row in rows if not ids or row.instance_id in ids]
+    bench.engine.sweep()
+    progress = Progress("verify", len(chosen), verbose=verbose)
+    done = []
+    with progress.running():
+        for row in chosen:
+            say = partial(progress.doing, row.instance_id)
+            done.append(check_foreign(bench, row, say))
+            reasons = "; ".join(finding.message for finding in done[-1].findings)
+            progress.finished(
+                row.instance_id, "accepted" if done[-1].accepted else f"excluded: {reasons}"
+            )
+    if as_json:
+        print_json({"tasks": [checked.as_json() for checked in done]})
+    good = sum(checked.accepted for checked in done)
+    click.echo(f"verify: {good} accepted + {len(done) - good} excluded = {len(done)}", err=as_json)
+    return 0 if good == len(done) else 1
+
+
 _run = command.callback
 
 
 def _callback(manifest: bool, **options: Any) -> int:
+    path: Path = options["release"]
+    if path.is_file():
+        bench = workbench(click.get_current_context())
+        return _check_list(bench, path, options["ids"], options["verbose"], options["as_json"])
     if manifest or _run is None:
-        return _check(options["release"], options["as_json"])
+        return _check(path, options["as_json"])
     code = _run(**options)
     store = Store(options["release"])
     with store.lock():
