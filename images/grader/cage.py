@@ -148,6 +148,12 @@ def memory_of(uid: int) -> int:
     return pages * resource.getpagesize()
 
 
+def disk_room() -> int:
+    """Bytes that are free where tests can write."""
+    found = os.statvfs("/tmp")
+    return found.f_bavail * found.f_frsize
+
+
 def sweep(uid: int, root: str) -> None:
     """Remove what a user left behind in open places and below `root`; its processes are dead."""
     remove(HOME)

@@ -61,6 +61,7 @@ class Grading:
         self.submitted = Submission()
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
         self.checks: list[dict[str, Any]] = []
         self.doubts: list[str] = []
         self.pytest_seconds = 0.0
@@ -125,7 +126,7 @@ class Grading:
         wanted = self.place()
         listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
         seen = self.run(listed, "all listed tests")
-        self.outcomes, self.messages = seen.outcomes, seen.messages
+        self.outcomes, self.messages, self.seconds = seen.outcomes, seen.messages, seen.seconds
         self.doubts += seen.doubts
         missing = [name for name in listed if seen.outcomes.get(name) != "passed"]
         if missing:
@@ -266,8 +267,13 @@ class Checks:
     def decoy(self, _: object) -> None:
         """A run that looks like the one of all tests, with some turned false; it is ended after them."""
         listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        early = [name for name in self.grading.outcomes if name in set(listed)]
-        early = early[: max(10, len(early) // 10)]
+        early, spent = [], 0.0
+        room = max(0.5, 0.1 * sum(self.grading.seconds.values()))
+        for name, seconds in self.grading.seconds.items():
+            spent += seconds
+            if spent > room:
+                break
+            early.append(name)
         book = controls.Book(self.book.files, early)
         groups = controls.by_function(early)
         sure = {f: [edit for edit in edits if edit.sure and not edit.neutral]

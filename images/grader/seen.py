@@ -17,6 +17,7 @@ class Seen:
         self._tolerated = tolerated
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
+        self.seconds: dict[str, float] = {}
         self.doubts: list[str] = []
         self._open = ""
         self._collected: set[str] = set()
@@ -38,6 +39,7 @@ class Seen:
                 self.doubts.append("%s: an outcome without a start" % name)
             self._open = ""
             self.outcomes.setdefault(name, event["outcome"])
+            self.seconds[name] = float(event["seconds"])
             if event["outcome"] != "passed":
                 self.outcomes[name] = event["outcome"]
                 text = "%s: %s" % (event.get("error", ""), event.get("message", ""))

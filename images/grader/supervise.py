@@ -21,6 +21,7 @@ from typing import Any, Callable
 import cage
 
 DUMP_SIGNAL = signal.SIGRTMAX - 3
+DISK_ROOM = 300 * 2**20
 LINE_LIMIT = 4 * 2**20
 PLAN = {
     "root": "/repo",
@@ -185,6 +186,8 @@ class Attempt:
                     ask_memory = now + 0.5
                     if cage.memory_of(uid) > limits["memory_bytes"]:
                         self.reason = "memory-limit"
+                    elif cage.disk_room() < DISK_ROOM:
+                        self.reason = "disk-limit"
                 if self.reason:
                     break
             if self.reason in ("hang", "run-limit") and self.pid:
@@ -335,7 +338,7 @@ class Run:
                 progress = True
             if remaining is not None:
                 remaining = [entry for entry in remaining if entry not in done]
-            if attempt.reason in ("run-limit", "memory-limit"):
+            if attempt.reason in ("run-limit", "memory-limit", "disk-limit"):
                 how = attempt.reason
                 break
             asked = bool(plan["files"]) or remaining is not None
@@ -438,6 +441,8 @@ def how_it_died(attempt: Attempt) -> str:
     """Words for how a process ended before its tests were through."""
     if attempt.reason == "memory-limit":
         return "used more memory than its limit"
+    if attempt.reason == "disk-limit":
+        return "left no room on the disk"
     if attempt.ended:
         return "ended the test run early"
     status = attempt.status

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from race.core.patches import nothing_to_apply
+from race.core.records import sha256
 
 Verdict = Literal["resolved", "unresolved", "refused", "tampered"]
 VERDICTS: tuple[Verdict, ...] = ("resolved", "unresolved", "refused", "tampered")
@@ -44,6 +45,8 @@ class Graded:
     pass_to_pass: Mapping[str, str]
     set_aside: tuple[str, ...] = ()
     image: str = ""
+    patch: str = ""
+    """SHA-256 of the submission: with `image` the key of this result."""
     seconds: float = 0.0
     pytest_seconds: float = 0.0
     checks: tuple[Check, ...] = field(default=())
@@ -65,6 +68,7 @@ class Graded:
             "pass_to_pass": dict(self.pass_to_pass),
             "set_aside": list(self.set_aside),
             "image": self.image,
+            "patch": self.patch,
             "seconds": round(self.seconds, 3),
             "pytest_seconds": round(self.pytest_seconds, 3),
             "checks": [vars(check) for check in self.checks],
@@ -88,6 +92,7 @@ def read_report(
     pass_to_pass: Sequence[str],
     *,
     image: str,
+    patch: bytes,
     seconds: float,
 ) -> Graded:
     """The verdict of a report. Raises GraderBroke when it has none.
@@ -116,6 +121,7 @@ def read_report(
         pass_to_pass={name: outcomes.get(name, "missing") for name in pass_to_pass},
         set_aside=tuple(said["set_aside"]),
         image=image,
+        patch=sha256(patch),
         seconds=seconds,
         pytest_seconds=float(said["pytest_seconds"]),
         checks=checks,
@@ -137,4 +143,5 @@ def without_container(
         fail_to_pass=dict.fromkeys(fail_to_pass, "missing"),
         pass_to_pass=dict.fromkeys(pass_to_pass, "missing"),
         image=image,
+        patch=sha256(patch),
     )

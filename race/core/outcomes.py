@@ -17,7 +17,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Ended = Literal[
-    "finished", "run-limit", "crashed", "collection-failed", "memory-limit", "no-interpreter", "cut-off"
+    "finished",
+    "run-limit",
+    "crashed",
+    "collection-failed",
+    "memory-limit",
+    "disk-limit",
+    "no-interpreter",
+    "cut-off",
 ]
 """`crashed`: processes kept dying without any test getting through. `collection-failed`: the run died
 before it looked at a test file (plugins, conftest). `cut-off`: the stream stopped early, which is

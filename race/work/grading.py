@@ -57,7 +57,7 @@ def grade(
         raise Accident(f"{instance_id}: the grader left no report (exit {result.exit_code}): {tail}")
     try:
         return read_report(
-            text, instance_id, fail_to_pass, pass_to_pass, image=image.id, seconds=seconds
+            text, instance_id, fail_to_pass, pass_to_pass, image=image.id, patch=patch, seconds=seconds
         )
     except GraderBroke as error:
         raise Accident(f"{instance_id}: {error}") from error

@@ -145,6 +145,8 @@ def build_test(
     untried = engine.build(context, tag=f"{tag}-untried", labels=marks, network=False)
     try:
         trial = try_out(engine, untried, wanted.fix_patch)
+        if b'"reference"' in trial[:200]:
+            trial = try_out(engine, untried, wanted.fix_patch)
         context = {"Dockerfile": f"FROM {tag}-untried\n{_TRIAL}".encode(), "trial.json": trial}
         return engine.build(context, tag=tag, labels={**marks, "race.recipe": recipe}, network=False)
     finally:
