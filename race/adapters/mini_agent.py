@@ -144,7 +144,7 @@ class _Guarded:
     def query(self, messages: list[dict[str, Any]], **options: Any) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = self._inner.query(messages, **options)
-        except (self._flow, RaceError):
+        except (self._flow, _Stopped, RaceError):
             raise
         except Exception as error:
             raise _translated(error, self._name) from error
