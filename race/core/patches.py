@@ -25,8 +25,8 @@ RUNNER_FILES = frozenset(
 """Files that steer a runner, a shell or git wherever they lie."""
 _COMPILED = re.compile(r"\.(pyc|pyo|so(\.[0-9.]+)?|pyd|dll|dylib|o|a|obj|lib|exe|class|wasm|whl|egg)$")
 _CACHES = frozenset(
-    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox", ".cache",
-     "htmlcov", ".eggs", ".idea", ".vscode", "node_modules", ".venv", "venv"}
+    {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".tox", ".nox",
+     ".cache", "htmlcov", ".eggs", ".idea", ".vscode", "node_modules", ".venv", "venv"}
 )  # fmt: skip
 _AROUND = frozenset({"test", "test-data", "test-helper", "ci", "build", "docs", "changelog"})
 _IGNORED = re.compile("[\\u200b-\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]")
@@ -297,8 +297,9 @@ class _Reader:
                     old = unquote(line.split(b" ", 2)[2])
                 elif line.startswith((b"rename to ", b"copy to ")):
                     new = unquote(line.split(b" ", 2)[2])
-                elif word == b"index" and rest.count(b" ") == 1:
-                    modes.append(rest.rsplit(b" ", 1)[1].strip().decode("ascii", "replace"))
+                elif word == b"index":
+                    if rest.strip().count(b" ") == 1:
+                        modes.append(rest.rsplit(b" ", 1)[1].strip().decode("ascii", "replace"))
                 elif line.startswith(b"GIT binary patch"):
                     binary = True
                     self._skip_binary()

@@ -1,0 +1,111 @@
+"""False and neutral edits of tests: all of them, run for real in this process."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent.parent / "images" / "grader"
+SOURCE = b"""
+import pytest
+
+class Box:
+    def __init__(self):
+        self.value, self.items, self.name = 3, ["a", "b"], "box"
+
+def test_one():
+    box = Box()
+    assert box.value == 3
+    assert box.items == ["a", "b"]
+    assert not box.value == 4
+    assert "a" in box.items
+    with pytest.raises(KeyError, match="x"):
+        {}["x"]
+    assert box.name == "box", "its name"
+
+class TestBox:
+    def test_two(self):
+        for value in (1, 2):
+            assert (value
+                    > 0)
+        done = True
+        assert done is True
+"""
+
+
+@pytest.fixture(scope="module")
+def controls() -> Any:
+    """The grader's module `controls`, imported as the grader does it."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        return importlib.import_module("controls")
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def run(source: bytes, names: tuple[str, ...]) -> Exception | None:
+    """Run one test of a module's source; what it raised."""
+    module = ModuleType("edited")
+    exec(compile(source, "edited.py", "exec"), module.__dict__)
+    try:
+        if len(names) == 2:
+            getattr(getattr(module, names[0])(), names[1])()
+        else:
+            getattr(module, names[0])()
+    except Exception as error:  # noqa: BLE001 - it is the result
+        return error
+    return None
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "least"), [("t.py::test_one", 14), ("t.py::TestBox::test_two[1]", 4)]
+)
+def test_false_edits_fail_and_neutral_ones_pass(controls: Any, nodeid: str, least: int) -> None:
+    """Every false edit of a passing test makes it fail, every neutral one leaves it passing."""
+    book = controls.Book({"t.py": SOURCE}, [nodeid])
+    function = controls.function_of(nodeid)
+    draw = random.Random(4)
+    assert run(SOURCE, function[1]) is None
+    false, neutral = book.numbered(function, False), book.numbered(function, True)
+    assert len(false) >= least
+    assert neutral
+    for edits, fails in ((false, True), (neutral, False)):
+        for _, edit in edits:
+            made = book.variant({function: (edit, "")}, draw)["t.py"]
+            error = run(made, function[1])
+            assert (error is not None) == fails, (edit.kind, edit.text)
+            assert made.count(b"\n") - SOURCE.count(b"\n") in (0, 1)
+
+
+def test_kinds_of_false_edits(controls: Any) -> None:
+    """Negated, other value, other error, and one more assertion are all there, in turn."""
+    book = controls.Book({"t.py": SOURCE}, ["t.py::test_one"])
+    kinds = [edit.kind for _, edit in book.numbered(("t.py", ("test_one",)), False)]
+    assert set(kinds[:6]) == {"negate", "value", "error", "equals", "none", "not"}
+
+
+def test_renaming(controls: Any) -> None:
+    """A variant may have another name; ids follow, with their classes and parameters."""
+    book = controls.Book({"t.py": SOURCE}, ["t.py::TestBox::test_two[1]"])
+    function = controls.function_of("t.py::TestBox::test_two[1]")
+    name = book.new_name(function, random.Random(1))
+    made = book.variant({function: (None, name)}, random.Random(1))["t.py"]
+    assert f"def {name}(self)".encode() in made
+    assert b"test_two" not in made
+    assert controls.renamed("t.py::TestBox::test_two[1]", name) == f"t.py::TestBox::{name}[1]"
+
+
+def test_choices_need_the_secret(controls: Any) -> None:
+    """The same secret and nonce draw the same, another of either draws otherwise."""
+    draws = [
+        [controls.drawing(secret, nonce, "checks").random() for _ in range(2)]
+        for secret, nonce in ((b"s", "1"), (b"s", "1"), (b"s", "2"), (b"t", "1"))
+    ]
+    assert draws[0] == draws[1]
+    assert len({tuple(draw) for draw in draws}) == 3

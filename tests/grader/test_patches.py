@@ -1,0 +1,191 @@
+"""Judging patches: what is graded, what is set aside, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from race.core.patches import (
+    Surroundings,
+    Unreadable,
+    header_paths,
+    judge,
+    nothing_to_apply,
+    read_patch,
+    without_carriage_returns,
+)
+
+TREE = (
+    "src/brook/__init__.py", "src/brook/queue.py", "src/brook/pool.py", "tests/conftest.py",
+    "tests/test_queue.py", "pyproject.toml", "README.md", "docs/guide.md",
+)  # fmt: skip
+AROUND = Surroundings(
+    TREE, ("tests/test_pool.py", "tests/data/case.json"), {"asyncio", "pytest", "json"}
+)
+
+
+def changed(path: str, *, old: str = "one", new: str = "two") -> bytes:
+    """A git diff that changes a line of a file."""
+    return (
+        f"diff --git a/{path} b/{path}\nindex 1111111..2222222 100644\n--- a/{path}\n+++ b/{path}\n"
+        f"@@ -1 +1 @@\n-{old}\n+{new}\n"
+    ).encode()
+
+
+def added(path: str, mode: str = "100644", text: str = "x = 1") -> bytes:
+    """A git diff that adds a file of one line."""
+    return (
+        f"diff --git a/{path} b/{path}\nnew file mode {mode}\nindex 0000000..1234567\n"
+        f"--- /dev/null\n+++ b/{path}\n"
+        f"@@ -0,0 +1 @@\n+{text}\n"
+    ).encode()
+
+
+@pytest.mark.parametrize("patch", [b"", b"  \n\n", b"I fixed the bug.", b"--- only a line\n"])
+def test_what_says_nothing_is_unresolved(patch: bytes) -> None:
+    """An empty submission or one that is no diff is unresolved, as in SOMA, with a reason."""
+    assert nothing_to_apply(patch)
+    assert judge(patch, AROUND).verdict == "unresolved"
+
+
+def test_product_is_graded_and_the_rest_set_aside() -> None:
+    """Tests, configuration, packaging, docs and caches are listed; product code is graded."""
+    product = changed("src/brook/queue.py")
+    aside = [
+        "tests/test_queue.py", "tests/conftest.py", "conftest.py", "src/brook/conftest.py", "pytest.ini",
+        "pyproject.toml", "setup.cfg", "tox.ini", ".gitattributes", "docs/guide.md", "README.md",
+        "src/brook.egg-info/entry_points.txt", "x.dist-info/entry_points.txt", ".env", "setup.py",
+        "tests/test_pool.py", "tests/data/case.json", ".github/workflows/ci.yml",
+        "src/brook/.coveragerc",
+    ]  # fmt: skip
+    found = judge(product + b"".join(changed(path) for path in aside), AROUND)
+    assert found.verdict == ""
+    assert found.product == ("src/brook/queue.py",)
+    assert found.graded == product
+    assert sorted(found.set_aside) == sorted(aside)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["src/brook/extra/deep.py", "src/brook/_vendor/tiny.py", "src/other_top.py", "brook_tool.py",
+     "src/brook/typed.pyi", "src/brook/data.json", "src/brook/testing.py"],
+)  # fmt: skip
+def test_new_product_files_are_graded(path: str) -> None:
+    """New modules, sub-packages, vendored files, stubs and data of the package count as product."""
+    assert judge(added(path), AROUND).product == (path,)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("../x.py", "plain relative path"),
+        ("a/../../x.py", "plain relative path"),
+        ("a//b.py", "plain relative path"),
+        (".git/config", "git's own folder"),
+        ("src/.GIT/config", "git's own folder"),
+        ("src/.git./config", "git's own folder"),
+        ("src/git~1/config", "git's own folder"),
+        ("src/.git::$INDEX/config", "git's own folder"),
+        ("src/.g\u200cit/config", "unprintable"),
+        ("a\\b.py", "backslash"),
+        ("src/sitecustomize.py", "Python runs or reads by itself"),
+        ("sitecustomize/__init__.py", "Python runs or reads by itself"),
+        ("src/evil.pth", "Python runs or reads by itself"),
+        ("src/brook/fast.so", "compiled"),
+        ("src/brook/fast.cpython-311-x86_64-linux-gnu.so", "compiled"),
+        ("tests/data", "hidden tests has to be"),
+        ("asyncio/__init__.py", "takes the name of the module asyncio"),
+        ("src/json.py", "takes the name of the module json"),
+        ("pytest.py", "takes the name of the module pytest"),
+        ("x" * 300 + ".py", "too long"),
+    ],
+)
+def test_what_only_deceives_is_refused(path: str, why: str) -> None:
+    """Paths that leave the tree, touch git or start-up, or stand in a module's place are refused."""
+    found = judge(changed("src/brook/queue.py") + added(path), AROUND)
+    assert found.verdict == "refused"
+    assert why in found.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"), [("120000", "symbolic link"), ("160000", "submodule"), ("100755", "")]
+)
+def test_modes(mode: str, why: str) -> None:
+    """Links and submodules are refused on any side; an executable file is just a file."""
+    found = judge(added("src/brook/tool.py", mode), AROUND)
+    assert (found.verdict, why in "".join(found.reasons)) == ("refused" if why else "", True)
+
+
+def test_names_below_a_package_are_free() -> None:
+    """A module of the package may be called as a module of the standard library is."""
+    assert judge(added("src/brook/asyncio.py"), AROUND).verdict == ""
+    assert judge(added("src/brook/json/__init__.py"), AROUND).verdict == ""
+
+
+def test_binary_changes() -> None:
+    """A binary change of product code is refused; left-overs of tools are set aside."""
+    left = b"diff --git a/%s b/%s\nnew file mode 100644\nindex 0..1\n"
+    left += b"Binary files /dev/null and b/%s differ\n"
+    cache = b"src/brook/__pycache__/q.cpython-311.pyc"
+    found = judge(changed("src/brook/queue.py") + left.replace(b"%s", cache), AROUND)
+    assert (found.verdict, found.set_aside) == ("", (cache.decode(),))
+    found = judge(left.replace(b"%s", b"src/brook/blob.bin"), AROUND)
+    assert found.verdict == "refused"
+
+
+def test_renames_across_the_sides() -> None:
+    """A module renamed to a test path is a deletion; a test renamed into the package is an addition."""
+    move = b"diff --git a/%b b/%b\nsimilarity index 100%%\nrename from %b\nrename to %b\n"
+    out = b"src/brook/pool.py", b"tests/pool.py"
+    found = judge(move % (*out, *out), AROUND)
+    assert (found.gone, found.set_aside) == (("src/brook/pool.py",), ("tests/pool.py",))
+    into = b"tests/conftest.py", b"src/brook/fixtures.py"
+    found = judge(move % (*into, *into), AROUND)
+    assert (found.product, found.set_aside) == (("src/brook/fixtures.py",), ("tests/conftest.py",))
+
+
+def test_forms_of_patches() -> None:
+    """Mails, plain diffs, carriage returns, quoted paths and header-like content all parse."""
+    inner = (
+        b"diff --git a/q.py b/q.py\n--- a/q.py\n+++ b/q.py\n@@ -1,3 +1,3 @@\n--- a/x\n+++ b/x\n b\n c\n"
+    )
+    (change,) = read_patch(inner)
+    assert change.paths == ("q.py",)
+    mail = b"From: x\nSubject: y\n\n---\n 1 file\n\n" + changed("src/brook/queue.py") + b"-- \n2.39\n\n"
+    assert [c.paths for c in read_patch(mail)] == [("src/brook/queue.py",)]
+    plain = b"--- a/src/brook/queue.py\t2026\n+++ b/src/brook/queue.py\t2026\n@@ -1 +1 @@\n-a\n+b\n"
+    assert judge(plain, AROUND).product == ("src/brook/queue.py",)
+    cr = changed("src/brook/queue.py").replace(b"\n", b"\r\n")
+    assert without_carriage_returns(cr) == changed("src/brook/queue.py")
+    kept = changed("src/brook/queue.py", old="one\r", new="two\r")
+    assert without_carriage_returns(kept) == kept
+    quoted = b'diff --git "a/src/brook/caf\\303\\251.py" "b/src/brook/caf\\303\\251.py"\n'
+    quoted += b"new file mode 100644\n"
+    assert read_patch(quoted)[0].new == "src/brook/café.py"
+    assert header_paths(b"diff --git a/with space.py b/with space.py") == ("with space.py",) * 2
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        b"diff --git a/q.py b/q.py\n--- a/q.py\n+++ b/q.py\n@@ -1,9 +1 @@\n-a\n+b\n",
+        b"diff --git a/q.py b/q.py\n--- a/q.py\n+++ b/q.py\n@@ -1,2 +1,2 @@\n a\ndiff --git a/z b/z\n",
+        b"--- a/q.py\n+++ b/q.py\nno hunk\n",
+        b"diff --git a/q.py b/q.py\n@@ -1 +1 @@\n-a\n+b\n",
+    ],
+)
+def test_broken_hunks_are_refused_with_a_line(patch: bytes) -> None:
+    """A hunk that is not as long as it says names its line; nothing behind it is guessed at."""
+    with pytest.raises(Unreadable, match=r"line \d+"):
+        read_patch(patch)
+    assert judge(patch, AROUND).verdict == "refused"
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_get_a_judgement(noise: bytes) -> None:
+    """Whatever is handed in, judging ends with a verdict or something to grade, never an error."""
+    for patch in (noise, b"diff --git a/q.py b/q.py\n" + noise, changed("src/brook/queue.py") + noise):
+        found = judge(patch, AROUND)
+        assert found.verdict in ("", "unresolved", "refused")
+        assert bool(found.reasons) == bool(found.verdict)
