@@ -6,9 +6,16 @@ the licence at its base, and for what is left the two patches, checked by applyi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import gc
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import lru_cache
+from multiprocessing import get_all_start_methods, get_context
 
 from race.core.licence import (
     Licence,
@@ -23,11 +30,14 @@ from race.core.mining.signals import Words, signals
 from race.core.mining.split import Split, split
 from race.core.paths import Layout, is_ambiguous, is_code
 from race.core.records import Finding, Mined, PullRequest
-from race.errors import Malformed
+from race.errors import Accident, Malformed
 from race.ports import History
 from race.settings import MineSection
 
 Say = Callable[[str, int, int], None]
+Reading = tuple[Words, bytes, Layout, list[str]]
+MOST_WORKERS, FEW, BATCH = 8, 150, 12
+"""Processes at most; so few pull requests that one process is quicker; how many go in one parcel."""
 
 
 @dataclass(frozen=True)
@@ -70,15 +80,10 @@ def judge(
     say(f"{history.repo}: {len(left)} of {len(requests)} change product code and tests", 0, len(left))
     by_number = {entry.request.number: entry for entry in left}
     diffs = history.wide_diffs([entry.request for entry in left])
-    for looked, (request, diff) in enumerate(diffs, 1):
-        entry = by_number[request.number]
+    readings = (_reading(by_number[request.number], diff) for request, diff in diffs)
+    for looked, (entry, found) in enumerate(_signals(readings, len(left)), 1):
+        request = entry.request
         say(f"{history.repo}#{request.number}", looked, len(left))
-        found = signals(
-            Words(request.title, request.body),
-            diff,
-            entry.layout,
-            [change.path for change in entry.changes],
-        )
         added = contributions(found)
         total = score(added)
         licence = licences.at(request.base_commit)
@@ -94,6 +99,70 @@ def judge(
             signals=added,
         )  # fmt: skip
         yield _with_patches(history, entry, record, rules) if record.accepted else Judged(record)
+
+
+def _reading(entry: _Open, diff: bytes) -> tuple[_Open, Reading]:
+    paths = [change.path for change in entry.changes]
+    return entry, (Words(entry.request.title, entry.request.body), diff, entry.layout, paths)
+
+
+def _signals(
+    readings: Iterable[tuple[_Open, Reading]], total: int
+) -> Iterator[tuple[_Open, dict[str, float]]]:
+    """Each pull request with its signals, in order; many are read by several processes.
+
+    At most a few batches wait at a time, so that memory does not grow with the history.
+    """
+    workers = min(MOST_WORKERS, len(os.sched_getaffinity(0)))
+    if workers < 2 or total < FEW:
+        for entry, reading in readings:
+            yield entry, signals(*reading)
+        return
+    with ProcessPoolExecutor(
+        workers, mp_context=get_context(_start_method()), initializer=gc.disable
+    ) as pool:
+        waiting: deque[tuple[list[_Open], Future[list[dict[str, float]]]]] = deque()
+        for batch in batched(readings, BATCH):
+            entries, asked = [entry for entry, _ in batch], [reading for _, reading in batch]
+            waiting.append((entries, pool.submit(read_batch, asked)))
+            if len(waiting) > 3 * workers:
+                yield from _answered(*waiting.popleft())
+        while waiting:
+            yield from _answered(*waiting.popleft())
+
+
+def _start_method() -> str:
+    """Forking is quick, and safe while there is one thread; spawning runs the main script again."""
+    alone = threading.active_count() == 1
+    return "fork" if alone and "fork" in get_all_start_methods() else "spawn"
+
+
+def _answered(
+    entries: list[_Open], future: Future[list[dict[str, float]]]
+) -> Iterator[tuple[_Open, dict[str, float]]]:
+    try:
+        yield from zip(entries, future.result(), strict=True)
+    except BrokenProcessPool as error:
+        raise Accident("a process that reads diffs was killed; is there memory left?") from error
+
+
+def read_batch(readings: Sequence[Reading]) -> list[dict[str, float]]:
+    """The signals of several pull requests; what a process of the pool does."""
+    return [signals(*reading) for reading in readings]
+
+
+def batched(
+    readings: Iterable[tuple[_Open, Reading]], size: int
+) -> Iterator[list[tuple[_Open, Reading]]]:
+    """Lists of at most `size`."""
+    batch: list[tuple[_Open, Reading]] = []
+    for reading in readings:
+        batch.append(reading)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
 def _with_patches(history: History, entry: _Open, record: Mined, rules: MineSection) -> Judged:

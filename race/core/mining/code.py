@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from race.core.mining.diffs import Hunk, Section
-from race.core.mining.functions import Function, loose_lines, touched_functions
+from race.core.mining.functions import Function, cut
 from race.core.mining.vocabulary import families
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _CANCELLED = re.compile(r"Cancel|BaseException|KeyboardInterrupt|GeneratorExit|get_cancelled_exc_class")
+MOST_PARSED = 50
+"""Functions of one side that are parsed; a pull request with more is a rewrite of some kind."""
 _ENDED = (
     "done",
     "cancelled",
@@ -57,29 +60,50 @@ class Facts:
     """Added code lines that no removed line resembles."""
 
 
-def read(sections: Iterable[Section]) -> Facts:
-    """The facts of one side's sections."""
+def read(sections: Iterable[Section], *, tests: bool = False) -> Facts:
+    """The facts of one side's sections. Of tests only what they do now counts: no `old`, no `near`."""
     facts = Facts()
-    parts = list(sections)
-    known = {f.name for s in parts for hunk in s.hunks for f in touched_functions(hunk.old)}
-    for section in parts:
-        for hunk in section.hunks:
-            _remark(hunk, facts)
-            before = {function.name: function for function in touched_functions(hunk.old)}
-            for name, function in before.items():
-                _count(function, facts.old, None)
-                facts.lines_old += len(function.changed)
-                facts.touched.append(name)
-            for function in touched_functions(hunk.new):
-                _count(function, facts.new, facts.near)
-                _measure(function, before.get(function.name), known, facts)
-            for text in loose_lines(hunk.new):
-                _loose(text, facts.new)
-                _module_level(text, facts)
-            for text in loose_lines(hunk.old):
-                _loose(text, facts.old)
-                facts.lines_old += 1
+    parsed = 0
+    hunks = [hunk for section in sections for hunk in section.hunks]
+    olds = [cut(hunk.old) for hunk in hunks]
+    known = {function.name for functions, _ in olds for function in functions}
+    for hunk, (gone, loose_old) in zip(hunks, olds, strict=True):
+        _remark(hunk, facts)
+        before = {function.name: function for function in gone}
+        for name, function in before.items():
+            if not tests:
+                parsed += 1
+                _count(function, facts.old, parsed < MOST_PARSED)
+            facts.lines_old += len(function.changed)
+            facts.touched.append(name)
+        functions, loose_new = cut(hunk.new)
+        for function in functions:
+            parsed += 1
+            _count(function, facts.new, parsed < MOST_PARSED)
+            if not tests:
+                _look_around(function, facts.near)
+            _measure(
+                function,
+                before.get(function.name),
+                known,
+                facts,
+                parameters=not tests and parsed < MOST_PARSED,
+            )
+        for text in loose_new:
+            _loose(text, facts.new)
+            _module_level(text, facts)
+        for text in loose_old:
+            _loose(text, facts.old)
+        facts.lines_old += len(loose_old)
     return facts
+
+
+def _look_around(function: Function, near: Counter[str]) -> None:
+    """What the unchanged lines of a changed function say, by their words alone."""
+    for number, text in enumerate(function.source, 1):
+        if number not in function.changed:
+            _loose(text, near)
+            near["await"] += "await " in text
 
 
 _TEXT = re.compile(r"#\s?(.*)$|[\"']{1,3}((?:[^\"'\\]|\\.){12,})")
@@ -116,7 +140,9 @@ def _likeness(text: str) -> str:
     return re.sub(r"[^a-z(=.]+", "", re.sub(r"\(.*", "(", text.strip().lower()))[:24]
 
 
-def _measure(function: Function, before: Function | None, known: set[str], facts: Facts) -> None:
+def _measure(
+    function: Function, before: Function | None, known: set[str], facts: Facts, *, parameters: bool
+) -> None:
     facts.lines_new += len(function.changed)
     facts.touched.append(function.name)
     code = [
@@ -125,15 +151,14 @@ def _measure(function: Function, before: Function | None, known: set[str], facts
         if (text := function.source[number - 1].strip()) and not text.startswith(("#", "@"))
     ]
     facts.code_new += len(code)
-    if isinstance(function.tree, ast.AsyncFunctionDef):
-        facts.async_functions += 1
+    facts.async_functions += function.asynchronous
     if before is not None:
         facts.kept_lines += len(function.changed)
     if function.whole and before is None and function.name not in known:
         facts.new_functions.append(function.name)
         public = not function.name.startswith("_") or function.name in ("__aenter__", "__enter__")
         facts.new_public += public
-    elif before is not None and function.tree is not None and before.tree is not None:
+    elif parameters and before and function.tree is not None and before.tree is not None:
         added = _parameters(function.tree) - _parameters(before.tree)
         facts.new_parameters += len(added)
 
@@ -156,57 +181,49 @@ def _loose(text: str, into: Counter[str]) -> None:
             into[f"says:{family}"] += 1
 
 
-def _count(function: Function, changed: Counter[str], near: Counter[str] | None) -> None:
-    """Count what a function does, in changed lines and (for the new side) around them."""
-    if function.tree is None:
-        for number, text in enumerate(function.source, 1):
-            into = changed if number in function.changed else near
-            if into is not None:
-                _loose(text, into)
+def _count(function: Function, changed: Counter[str], parse: bool) -> None:
+    """Count what the changed lines of a function do; without a parse, what their words say."""
+    if not parse or function.tree is None:
+        for number in function.changed:
+            _loose(function.source[number - 1], changed)
         return
-    if shares_state_around_await(function):
-        changed["state-around-await"] += 1
-    offset = _offset(function.tree)
-    for node in ast.walk(function.tree):
+    for node in _changed_nodes(function.tree, function.changed):
+        for fact in _facts(node):
+            changed[fact] += 1
+
+
+def _changed_nodes(
+    tree: ast.FunctionDef | ast.AsyncFunctionDef, changed: frozenset[int]
+) -> Iterator[ast.AST]:
+    """Nodes that begin on a changed line; subtrees without one are not entered."""
+    offset = _offset(tree)
+    lines = sorted(number - offset for number in changed)
+    wanted = set(lines)
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
         line = getattr(node, "lineno", None)
-        if line is None:
-            continue
-        into = changed if line + offset in function.changed else near
-        if into is not None:
-            for fact in _facts(node):
-                into[fact] += 1
+        if line in wanted:
+            yield node
+        for name in node._fields:
+            value = getattr(node, name, None)
+            for child in value if isinstance(value, list) else (value,):
+                if isinstance(child, ast.AST) and not isinstance(child, ast.expr_context):
+                    first = getattr(child, "lineno", None)
+                    if first is None or _within(lines, _first_line(child, first), child):
+                        stack.append(child)
 
 
-def shares_state_around_await(function: Function) -> bool:
-    """Does a touched coroutine await and also write to what others see, with one of both changed?
+def _first_line(node: ast.AST, line: int) -> int:
+    """Where a node begins, its decorators included."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([line, *(decorator.lineno for decorator in decorators)])
 
-    What others see: attributes of an object, items of a container that is one, names of an outer scope.
-    """
-    if not isinstance(function.tree, ast.AsyncFunctionDef):
-        return False
-    outer = {
-        name
-        for node in ast.walk(function.tree)
-        if isinstance(node, ast.Nonlocal | ast.Global)
-        for name in node.names
-    }
-    offset = _offset(function.tree)
-    awaits: set[int] = set()
-    writes: set[int] = set()
-    for node in ast.walk(function.tree):
-        if isinstance(node, ast.Await | ast.AsyncWith | ast.AsyncFor):
-            awaits.add(node.lineno + offset)
-        elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
-            node.ctx, ast.Store | ast.Del
-        ):
-            root: ast.expr = node
-            while isinstance(root, ast.Attribute | ast.Subscript):
-                root = root.value
-            if isinstance(root, ast.Name) and (root.id in ("self", "cls") or root.id in outer):
-                writes.add(node.lineno + offset)
-        elif isinstance(node, ast.Name) and node.id in outer and isinstance(node.ctx, ast.Store):
-            writes.add(node.lineno + offset)
-    return bool(awaits and writes and (awaits | writes) & function.changed and writes & function.changed)
+
+def _within(lines: list[int], first: int, node: ast.AST) -> bool:
+    """Is one of these sorted lines inside the node?"""
+    index = bisect_left(lines, first)
+    return index < len(lines) and lines[index] <= getattr(node, "end_lineno", first)
 
 
 def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 _START = re.compile(rb"^diff --git ", re.MULTILINE)
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@", re.MULTILINE)
@@ -20,8 +21,7 @@ _ESCAPE = re.compile(rb'\\([abfnrtv"\\]|[0-7]{3})')
 _CONTROL = {b"a": 7, b"b": 8, b"f": 12, b"n": 10, b"r": 13, b"t": 9, b"v": 11, b'"': 34, b"\\": 92}
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """A line of one side of a hunk: its text, and whether the pull request touched it."""
 
     text: str
@@ -86,15 +86,15 @@ class Section:
 def _hunk(data: bytes) -> Hunk:
     old: list[Line] = []
     new: list[Line] = []
-    for raw in data.split(b"\n")[1:]:
-        mark, text = raw[:1], raw[1:].decode(errors="replace").rstrip("\r")
-        if mark == b" ":
+    for raw in data.decode(errors="replace").split("\n")[1:]:
+        mark, text = raw[:1], raw[1:].rstrip("\r")
+        if mark == " ":
             line = Line(text, False)
             old.append(line)
             new.append(line)
-        elif mark == b"-":
+        elif mark == "-":
             old.append(Line(text, True))
-        elif mark == b"+":
+        elif mark == "+":
             new.append(Line(text, True))
     return Hunk(tuple(old), tuple(new))
 

@@ -10,8 +10,9 @@ import ast
 import re
 import textwrap
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from race.core.mining.diffs import Line
 
@@ -24,43 +25,52 @@ class Function:
     """One function of one side of a hunk. `changed` are line numbers of its own source, from 1.
 
     `whole` says that its `def` line was touched: it is new, gone, or its signature differs.
-    `tree` is None when the piece does not parse.
     """
 
     name: str
     source: tuple[str, ...]
     changed: frozenset[int]
     whole: bool
-    tree: ast.FunctionDef | ast.AsyncFunctionDef | None
+
+    @property
+    def asynchronous(self) -> bool:
+        """Is it a coroutine function?"""
+        first = next(text for text in self.source if _DEF.match(text))
+        return first.lstrip().startswith("async")
+
+    @cached_property
+    def tree(self) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+        """Its syntax tree, or None when the piece does not parse."""
+        return _parse(self.source)
 
 
-def touched_functions(side: Sequence[Line]) -> Iterator[Function]:
-    """Outermost functions of one side that hold a changed line."""
+def cut(side: Sequence[Line]) -> tuple[list[Function], list[str]]:
+    """One side of a hunk: its outermost functions that hold a changed line, and the changed lines
+    outside of every function (module level, class bodies)."""
+    functions: list[Function] = []
+    loose: list[str] = []
     index = 0
     while index < len(side):
-        match = _DEF.match(side[index].text)
-        if not match:
+        text, changed = side[index]
+        match = _DEF.match(text) if "def" in text else None
+        if match is None:
+            if changed:
+                loose.append(text)
             index += 1
             continue
-        end = _end(side, index, len(match["indent"].expandtabs(8)))
-        piece = side[index:end]
-        if any(line.changed for line in piece):
-            yield _function(match["name"], side[_start(side, index) : end], index - _start(side, index))
+        end = _end(side, index, _depth(match["indent"] + "x"))
+        if any(line.changed for line in side[index:end]):
+            start = _start(side, index)
+            functions.append(_function(match["name"], side[start:end], index - start))
         index = end
+    return functions, loose
 
 
-def loose_lines(side: Sequence[Line]) -> list[str]:
-    """Changed lines outside every function: module level, class bodies."""
-    loose, index = [], 0
-    while index < len(side):
-        match = _DEF.match(side[index].text)
-        if match:
-            index = _end(side, index, len(match["indent"].expandtabs(8)))
-            continue
-        if side[index].changed:
-            loose.append(side[index].text)
-        index += 1
-    return loose
+def _depth(text: str) -> int:
+    """How far a line is indented."""
+    if "\t" in text:
+        text = text.expandtabs(8)
+    return len(text) - len(text.lstrip(" "))
 
 
 def _end(side: Sequence[Line], start: int, indent: int) -> int:
@@ -68,10 +78,9 @@ def _end(side: Sequence[Line], start: int, indent: int) -> int:
     index = start + 1
     while index < len(side):
         text = side[index].text
-        if text.strip() and not text.lstrip().startswith("#"):
-            depth = len(text.expandtabs(8)) - len(text.expandtabs(8).lstrip())
-            if depth <= indent and not text.lstrip().startswith((")", "]", "}")):
-                return index
+        body = text.lstrip()
+        if body and _depth(text) <= indent and body[0] not in "#)]}":
+            return index
         index += 1
     return index
 
@@ -86,13 +95,14 @@ def _start(side: Sequence[Line], index: int) -> int:
 def _function(name: str, piece: Sequence[Line], offset: int) -> Function:
     source = tuple(line.text for line in piece)
     changed = frozenset(number for number, line in enumerate(piece, 1) if line.changed)
-    return Function(name, source, changed, piece[offset].changed, _parse(source))
+    return Function(name, source, changed, piece[offset].changed)
 
 
 def _parse(source: Sequence[str]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     if len(source) > _MOST_LINES:
         return None
-    text = textwrap.dedent("\n".join(source).expandtabs(8))
+    text = "\n".join(source)
+    text = textwrap.dedent(text.expandtabs(8) if "\t" in text else text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -77,6 +77,8 @@ REGRESSION = re.compile(
 )
 """A bug that was there before is told of."""
 NAMED_DEFECT = re.compile(
+    r"(from|by|in|across|between) (an?other|other|several|many|multiple|two|different) "
+    r"(threads?|tasks?|coroutines?|process(es)?|loops?|clients?)|at once|at the same time|"
     r"\brac(e|es|y|ing)[ -](conditions?|hazards?|between|when|in|with|on)\b|\braces?\b|"
     r"dead-?locks?|live-?lock|thread[- ]?saf(e|ety)|toctou|\bhang(s|ing)?\b|\bstuck\b|"
     r"lost wake-?ups?|(event|asyncio) loop (is )?(already )?(closed|running|blocked)|"

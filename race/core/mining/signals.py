@@ -142,7 +142,9 @@ def signals(words: Words, diff: bytes, layout: Layout, paths: Sequence[str] = ()
     """
     parts = list(sections(diff))
     product = code.read(s for s in parts if layout.kind(s.path) == "product" and not s.binary)
-    tests = code.read(s for s in parts if layout.kind(s.path) in TEST_SIDE and not s.binary)
+    tests = code.read(
+        (s for s in parts if layout.kind(s.path) in TEST_SIDE and not s.binary), tests=True
+    )
     if not words.changelog:
         words = Words(words.title, words.body, words.issues, changelog_lines(parts, layout))
     found = _words(words)
@@ -261,7 +263,6 @@ def _product(facts: code.Facts, parts: Sequence[Section]) -> dict[str, float]:
         + facts.new["except:KeyError"],
         1,
     )
-    found["fix:state-around-await"] = _share(both["state-around-await"], 1)
     found["fix:finally"] = _share(facts.new["finally"], 1)
     found["fix:catches-cancel"] = _share(both["except:cancel"], 1)
     found["fix:asks-ended"] = _share(facts.new["if:ended"], 1)
@@ -335,10 +336,6 @@ def _together(found: dict[str, float]) -> dict[str, float]:
     ) or any(found[name] for name in ("fix:in-async", "fix:near-matter", "test:awaits"))
     return {
         "not:title-alone": float(prose > 0 and not shown),
-        "both:at-once-and-state": min(
-            found["test:at-once"],
-            max(found["fix:state-around-await"], found["fix:locks"], found["fix:guards"]),
-        ),
         "both:acts": min(acts, does),
         "both:titled-and-acts": min(prose, max(acts, does)),
         "both:fix-and-defect": min(found["title:fix"], found["title:names-defect"]),
