@@ -69,6 +69,7 @@ def _task(row: Mapping[str, Any], name: str, place: str) -> ForeignTask:
     assert isinstance(env, dict)
     soma_image = row.get("test_image") or test.get("ref")
     swe_image = row.get("image") or row.get("image_name") or row.get("docker_image")
+    agent_image = row.get("image_name") or row.get("docker_image") or swe_image
     if not soma_image and not swe_image:
         raise Malformed(name, place, f"{instance_id} names no image to grade in")
     if not soma_image and not row.get("eval_script"):
@@ -79,7 +80,7 @@ def _task(row: Mapping[str, Any], name: str, place: str) -> ForeignTask:
         instance_id=instance_id,
         kind="soma" if soma_image else "swebench",
         image=str(soma_image or swe_image),
-        env_image=str(env.get("ref") or swe_image or soma_image),
+        env_image=str(env.get("ref") or agent_image or soma_image),
         workdir=str(
             row.get("workdir") or test.get("workdir") or ("/repo" if soma_image else "/testbed")
         ),

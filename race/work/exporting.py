@@ -33,12 +33,17 @@ def export_release(
     if kind == "swebench":
         rows = []
         for task in found.tasks:
-            _derive(bench.engine, task, swebench.image(task), swebench.image_files(task))
+            for base, ref, user in (
+                (task.test_image, swebench.image(task), "root"),
+                (task.env_image, swebench.agent_image(task), "agent"),
+            ):
+                _derive(bench.engine, task, base, ref, swebench.image_files(task, base, user))
             rows.append(swebench.row(task))
         return [_write(output / "tasks.jsonl", soma.lines(rows))]
     written = []
     for task in found.tasks:
-        _derive(bench.engine, task, harbor.verifier_image(task), harbor.image_files(task))
+        files = harbor.image_files(task)
+        _derive(bench.engine, task, task.test_image, harbor.verifier_image(task), files)
         for name, data in harbor.folder(task).items():
             path = _write(output / task.instance_id / name, data)
             if data.startswith(b"#!"):
@@ -52,11 +57,11 @@ def _write(path: Path, data: bytes) -> Path:
     return path
 
 
-def _derive(engine: Engine, task: TaskFacts, ref: str, files: dict[str, bytes]) -> None:
-    """A grading image with what a neighbour's harness expects on top; nothing in it is replaced."""
-    base = engine.image(task.test_image)
+def _derive(engine: Engine, task: TaskFacts, base_ref: str, ref: str, files: dict[str, bytes]) -> None:
+    """A shipped image with what a neighbour's harness expects on top; nothing in it is replaced."""
+    base = engine.image(base_ref)
     if base is None:
-        raise Missing(f"there is no image {task.test_image} on this engine; `race seal` builds it")
+        raise Missing(f"there is no image {base_ref} on this engine; `race seal` builds it")
     recipe = digest({"base": base.id, "files": {n: d.decode("latin-1") for n, d in files.items()}})
     have = engine.image(ref)
     if have is None or have.labels.get("race.recipe") != recipe:

@@ -16,7 +16,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +112,9 @@ def audit_image(engine: Engine, request: AuditRequest) -> Audit:
         raise Missing(f"there is no image {request.image} on this engine; build or pull it first")
     layers, config, scanned = _scans(engine, image, request)
     view = ImageView(layers, config | {"tags": list(image.tags)}, request.workdir)
+    real = view.real(view.workdir)
+    if real != view.workdir:
+        return audit_image(engine, replace(request, workdir=real))
     if view.workdir not in view.final and not any(view.below(path) for path in view.final):
         raise UsageError(f"{request.image} has no folder {view.workdir}; say where the repository lies")
     live, why = None, "not asked for"

@@ -13,15 +13,20 @@ LIMIT = 1740
 
 
 def image(task: TaskFacts) -> str:
-    """The derived image: the grading image with the work directory that the harness expects."""
+    """The derived grading image: ours, with the work directory that the harness expects."""
     return task.test_image.removesuffix(".test") + ".swebench"
 
 
-def image_files(task: TaskFacts) -> dict[str, bytes]:
-    """The derived image's build."""
+def agent_image(task: TaskFacts) -> str:
+    """The derived image for agents: without hidden tests, with the same work directory."""
+    return task.env_image.removesuffix(".env") + ".testbed"
+
+
+def image_files(task: TaskFacts, base: str, user: str) -> dict[str, bytes]:
+    """The build of a derived image on `base`, whose default user stays `user`."""
     dockerfile = (
-        f"FROM {task.test_image}\nUSER root\n"
-        f"RUN ln -s {shlex.quote(task.workdir)} {WORKDIR}\nWORKDIR {WORKDIR}\nSTOPSIGNAL SIGKILL\n"
+        f"FROM {base}\nUSER root\nRUN ln -s {shlex.quote(task.workdir)} {WORKDIR}\n"
+        f"WORKDIR {WORKDIR}\nUSER {user}\nSTOPSIGNAL SIGKILL\n"
     )
     return {"Dockerfile": dockerfile.encode()}
 
@@ -55,14 +60,18 @@ def _printer(task: TaskFacts) -> str:
 
 
 def row(task: TaskFacts) -> dict[str, Any]:
-    """One row; the harness reads it from a local JSONL file."""
+    """One row; the harness reads it from a local JSONL file.
+
+    `image` is what it grades in and holds the hidden tests; agents are pointed to another image by the
+    keys that they read.
+    """
     return {
         "instance_id": task.instance_id,
         "repo": task.repo,
         "version": task.version or "0",
         "image": image(task),
-        "image_name": image(task),
-        "docker_image": image(task),
+        "image_name": agent_image(task),
+        "docker_image": agent_image(task),
         "eval_script": eval_script(task),
         "log_parser": "parse_log_pytest_v2",
         "eval_type": "pass_and_fail",

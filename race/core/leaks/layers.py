@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -178,6 +179,19 @@ class ImageView:
                 if not name.startswith(".wh."):
                     seen[entry.path] = (number, entry)
         return seen
+
+    def real(self, path: str, depth: int = 20) -> str:
+        """Where a path really lies, links followed; the path itself when it is not there."""
+        steps, done = path.strip("/").split("/"), ""
+        while steps:
+            done = f"{done}/{steps.pop(0)}"
+            found = self.final.get(done)
+            if found is not None and found[1].kind == "l" and depth:
+                target = found[1].link
+                folder = done.rsplit("/", 1)[0]
+                whole = posixpath.normpath(target if target.startswith("/") else f"{folder}/{target}")
+                return self.real("/".join([whole, *steps]), depth - 1)
+        return done
 
     def _whiteouts(self, layer: LayerScan) -> tuple[set[str], set[str]]:
         gone: set[str] = set()

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from race.core.leaks.forms import printable
+from race.core.leaks.forms import printable, squeezed, worded
 from race.core.leaks.judge import Leak
 from race.core.leaks.layers import ImageView
 from race.core.leaks.probing import Answer, Probe, Subject
@@ -205,8 +205,6 @@ def _told(subject: Subject, place: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _told_pieces(subject: Subject, text: str) -> Iterator[tuple[str, str]]:
-    from race.core.leaks.forms import squeezed, worded
-
     raw = text.encode()
     forms = (squeezed(raw), worded(raw))
     for fragment in subject.wanted.fragments:
