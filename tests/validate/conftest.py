@@ -91,7 +91,7 @@ def subject(gate_image: Callable[[str], str]) -> Callable[..., Subject]:
             "fix_patch": FIX.encode(),
             "test_patch": adding(files),
             "limits": Limits(memory_mb=512, pids=128),
-            "test_seconds": 5.0,
+            "test_seconds": 20.0,
             "run_seconds": 60.0,
         }
         return Subject(**(values | changes))

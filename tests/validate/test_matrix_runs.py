@@ -43,7 +43,7 @@ def _run(bench, subject, runs=3, **more):
 
 def test_every_kind_of_test_ends_in_its_list(bench, subject):
     """Real runs of hanging, crashing, wobbling, broken and good tests are told apart."""
-    one = subject({"tests/test_kinds.py": KINDS}, test_seconds=1.0)
+    one = subject({"tests/test_kinds.py": KINDS}, test_seconds=3.0)
     ran = _run(bench, one)
     assert [len(ran.cells[cell]) for cell in ("old-without", "old-with")] == [0, 0]
     done = classify(ran.outcomes())
@@ -113,7 +113,7 @@ def test_imported(): pass
 
 def test_every_kind_of_hang_ends_in_a_named_outcome_with_stacks(bench, subject):
     """Fixture, native code, child and task cost their limit; a hang at exit costs nothing."""
-    one = subject(HANGS, test_seconds=1.0)
+    one = subject(HANGS, test_seconds=3.0)
     ran = _run(bench, one, runs=1)
     seen = ran.cells["new-without"][0]
     names = {

@@ -104,6 +104,17 @@ def test_a_printed_repeat_runs_again(release, capsys):
     assert 0 < sum(passes) < 30
 
 
+@pytest.mark.engine
+@pytest.mark.network
+def test_a_rebuild_without_the_clone_writes_the_same_files(release):
+    """From the release folder alone, validated anew, every byte of the task's folder is the same."""
+    task = Store(release).task(SAMPLE.format(24))
+    before = {path.name: path.read_bytes() for path in task.path.iterdir()}
+    (release / "local" / "clones.json").unlink(missing_ok=True)
+    assert run(["validate", str(release), task.id, "--force"]) == 0
+    assert {path.name: path.read_bytes() for path in task.path.iterdir()} == before
+
+
 def test_explain_says_what_to_do_before_validation(tmp_path, capsys):
     """A task that is not validated yet, an unknown id and a bad key get one clear line each."""
     store = _small(tmp_path)
