@@ -1,0 +1,91 @@
+"""Rows that somebody else wrote, and what their gradings print."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from race.core.foreign import log_outcomes, read_rows, report_outcomes, resolved
+from race.errors import Malformed
+
+SOMA = {
+    "instance_id": "o__r-1", "patch": "p", "test_patch": "t", "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": [],
+    "test_command": "pytest --json-report-file=/x/r.json tests", "images": {
+        "env": {"ref": "i:1.env", "workdir": "/w"},
+        "test": {"ref": "i:1.test", "workdir": "/w", "run_tests": "/go"},
+    },
+}  # fmt: skip
+SWE = {
+    "instance_id": "o__r-2", "image": "i:2", "eval_script": "echo", "FAIL_TO_PASS": '["a b"]',
+    "PASS_TO_PASS": "[]", "patch": "p",
+}  # fmt: skip
+
+
+def lines(*rows: object) -> bytes:
+    """Rows as JSONL with a blank line between."""
+    return "\n\n".join(json.dumps(row) for row in rows).encode()
+
+
+def test_both_kinds_are_read() -> None:
+    """A SOMA row and a SWE-bench row, lists as lists or as text."""
+    soma, swe = read_rows(lines(SOMA, SWE), "f")
+    assert (soma.kind, soma.image, soma.env_image, soma.workdir) == ("soma", "i:1.test", "i:1.env", "/w")
+    assert (soma.run_tests, soma.report) == ("/go", "/x/r.json")
+    assert (swe.kind, swe.image, swe.workdir, swe.fail_to_pass) == (
+        "swebench",
+        "i:2",
+        "/testbed",
+        ("a b",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "what"),
+    [
+        ([1], "not an object"),
+        ({"instance_id": " "}, "instance_id"),
+        ({"instance_id": "x"}, "names no image"),
+        ({"instance_id": "x", "image": "i"}, "eval_script"),
+        (SOMA | {"FAIL_TO_PASS": "["}, "no JSON list"),
+        (SOMA | {"FAIL_TO_PASS": [1]}, "not a list of test ids"),
+    ],
+)
+def test_a_bad_row_is_one_line_with_its_place(row: object, what: str) -> None:
+    """File, line and what is wrong."""
+    with pytest.raises(Malformed, match=what) as caught:
+        read_rows(lines(SWE, row), "list.jsonl")
+    assert caught.value.place.startswith("line 3")
+
+
+def test_a_second_row_of_one_id_and_an_empty_list_are_refused() -> None:
+    """Nothing is dropped silently."""
+    with pytest.raises(Malformed, match="second row"):
+        read_rows(lines(SWE, SWE), "f")
+    with pytest.raises(Malformed, match="no task"):
+        read_rows(b"\n", "f")
+
+
+def test_a_script_s_output_counts_only_between_its_marks() -> None:
+    """Lines outside the marks are no outcomes; ids keep their spaces."""
+    text = (
+        b"PASSED spoof\n>>>>> Start Test Output\nPASSED t.py::a b\nFAILED t.py::c - boom\n"
+        b"SKIPPED d\n: '>>>>> End Test Output'\nPASSED late\n"
+    )
+    assert log_outcomes(text) == {"t.py::a b": "passed", "t.py::c": "failed", "d": "skipped"}
+    assert log_outcomes(b"PASSED x") is None
+
+
+def test_a_report_that_is_none_gives_nothing() -> None:
+    """Broken JSON and other shapes are no report."""
+    assert report_outcomes(b'{"tests": [{"nodeid": "a", "outcome": "passed"}]}') == {"a": "passed"}
+    for bad in (b"{", b"[]", b'{"tests": [{}]}', b'{"tests": 3}'):
+        assert report_outcomes(bad) is None
+
+
+def test_only_passed_resolves() -> None:
+    """Every id has to pass; a skipped pass-to-pass id counts for SWE-bench alone."""
+    soma, swe = read_rows(lines(SOMA | {"PASS_TO_PASS": ["s"]}, SWE | {"PASS_TO_PASS": ["s"]}), "f")
+    assert not resolved(soma, {"a": "passed", "s": "skipped"})
+    assert resolved(swe, {"a b": "passed", "s": "skipped"})
+    assert not resolved(swe, {"a b": "skipped", "s": "passed"})
