@@ -198,7 +198,7 @@ class Ladder:
                 image = self._built(recipe)
                 return Top(plan, locked, build, recipe, image, version, self._generated(image))
             except BuildFailed as error:
-                if "editable.py" not in error.step or recipe.install != "editable":
+                if "install.sh" not in error.step or recipe.install != "editable":
                     raise
                 recipe, build = self._helped(plan, recipe, build, error)
 

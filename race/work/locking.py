@@ -17,6 +17,8 @@ from race.errors import BuildFailed, Unresolvable
 from race.ports import Resolver
 
 Attempt = Callable[[Sequence[str]], str]
+TRIES = 4
+"""How many blamed requirements are tried as the only one to give up."""
 SOURCES = 6
 """How many packages may be built from source for one lock."""
 DROPS = 8
@@ -103,12 +105,30 @@ def lock_requirements(pinner: Pinner, needs: Needs, *, run_time: Sequence[str]) 
 
 
 def _descend(attempt: Attempt, needs: Needs, run_time: Sequence[str]) -> Locked:
-    wanted, rungs = needs.all(), list[Rung]()
+    """Give up as little as can be: one requirement that is blamed, then whole optional sources,
+    then one blamed requirement after the other."""
+    wanted = needs.all()
     try:
         return Locked(tuple(wanted), attempt(wanted))
     except Unresolvable as error:
         first = error
-    optional = [*needs.optional]
+    for culprit in blamed(first.reason, [item for item in wanted if item not in run_time])[:TRIES]:
+        kept = [item for item in wanted if item != culprit]
+        try:
+            rung = Rung(name="drop-requirement", what=culprit, why=_short(first))
+            return Locked(tuple(kept), attempt(kept), (rung,))
+        except Unresolvable:
+            continue
+    try:
+        return _drop_singly(attempt, wanted, run_time, [], first)
+    except Unresolvable:
+        return _drop_sources(attempt, needs, run_time, first)
+
+
+def _drop_sources(
+    attempt: Attempt, needs: Needs, run_time: Sequence[str], error: Unresolvable
+) -> Locked:
+    wanted, optional, rungs = needs.all(), [*needs.optional], list[Rung]()
     while optional:
         where, items = optional.pop()
         kept = {item for _, other in optional for item in other} | set(needs.requirements)
@@ -116,12 +136,12 @@ def _descend(attempt: Attempt, needs: Needs, run_time: Sequence[str]) -> Locked:
         wanted = [item for item in wanted if item not in gone]
         if not gone:
             continue
-        rungs.append(Rung(name="drop-source", what=f"{where}: {', '.join(gone)}", why=_short(first)))
+        rungs.append(Rung(name="drop-source", what=f"{where}: {', '.join(gone)}", why=_short(error)))
         try:
             return Locked(tuple(wanted), attempt(wanted), tuple(rungs))
-        except Unresolvable as error:
-            first = error
-    return _drop_singly(attempt, wanted, run_time, rungs, first)
+        except Unresolvable as next_error:
+            error = next_error
+    return _drop_singly(attempt, wanted, run_time, rungs, error)
 
 
 def _drop_singly(
@@ -131,12 +151,13 @@ def _drop_singly(
     rungs: list[Rung],
     error: Unresolvable,
 ) -> Locked:
+    rungs = [*rungs]
     for _ in range(DROPS):
-        culprit = blamed(error.reason, [item for item in wanted if item not in run_time])
-        if culprit is None:
+        culprits = blamed(error.reason, [item for item in wanted if item not in run_time])
+        if not culprits:
             raise error
-        wanted = [item for item in wanted if item != culprit]
-        rungs.append(Rung(name="drop-requirement", what=culprit, why=_short(error)))
+        wanted = [item for item in wanted if item != culprits[0]]
+        rungs.append(Rung(name="drop-requirement", what=culprits[0], why=_short(error)))
         try:
             return Locked(tuple(wanted), attempt(wanted), tuple(rungs))
         except Unresolvable as next_error:
@@ -144,17 +165,17 @@ def _drop_singly(
     raise error
 
 
-def blamed(reason: str, candidates: Sequence[str]) -> str | None:
-    """The candidate requirement that a resolver's explanation names first, never pytest itself."""
+def blamed(reason: str, candidates: Sequence[str]) -> list[str]:
+    """The candidate requirements that a resolver's explanation names, in its order; never pytest."""
     low = reason.lower().replace("_", "-")
     found: list[tuple[int, str]] = []
     for item in candidates:
         requirement = parsed(item)
         name = canonicalize_name(requirement.name) if requirement else ""
-        at = low.find(name) if name and name != "pytest" else -1
-        if at >= 0:
-            found.append((at, item))
-    return min(found)[1] if found else None
+        match = re.search(rf"(?<![a-z0-9-]){re.escape(name)}(?![a-z0-9-])", low) if name else None
+        if match is not None and name != "pytest":
+            found.append((match.start(), item))
+    return [item for _, item in sorted(found)]
 
 
 def lock_build(

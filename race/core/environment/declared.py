@@ -63,8 +63,9 @@ def table(value: Any, *keys: str) -> dict[str, Any]:
 
 
 def strings(value: Any) -> tuple[str, ...]:
-    """The strings of a list; nothing for anything else."""
-    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+    """The strings of a list, each on one line; nothing for anything else."""
+    items = value if isinstance(value, list) else []
+    return tuple(" ".join(item.split()) for item in items if isinstance(item, str))
 
 
 def declared(tree: Tree) -> Declared:
@@ -146,7 +147,7 @@ def _expand(groups: dict[str, Any], name: str, seen: tuple[str, ...]) -> list[st
     items = groups.get(name)
     for item in items if isinstance(items, list) else []:
         if isinstance(item, str):
-            found.append(item)
+            found.append(" ".join(item.split()))
         elif isinstance(item, dict) and isinstance(item.get("include-group"), str):
             key = known.get(canonicalize_name(item["include-group"]))
             if key is not None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from race.core.environment.declared import Tree
 from race.core.environment.known import DISTRIBUTIONS, FIXTURES, MARKERS
 
+CONDITION = re.compile(r"TYPE_CHECKING|version_info|platform|os\.name|implementation")
 MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError): No module named ['\"]?([\w.]+)")
 
 
@@ -83,7 +84,8 @@ def _tests_of(tree: Tree) -> dict[str, bytes]:
 
 
 def _imports(module: ast.Module) -> list[str]:
-    """Absolute imports outside `try` blocks and TYPE_CHECKING, also inside functions."""
+    """Absolute imports, also inside functions; not those in `try` blocks or under a condition on
+    type checking, version or platform."""
     found: list[str] = []
 
     def walk(nodes: Iterable[ast.stmt]) -> None:
@@ -92,8 +94,8 @@ def _imports(module: ast.Module) -> list[str]:
                 found.extend(alias.name for alias in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
                 found.append(node.module)
-            elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                walk(node.orelse)
+            elif isinstance(node, ast.If) and CONDITION.search(ast.unparse(node.test)):
+                continue
             elif not isinstance(node, (ast.Try, ast.TryStar)):
                 for name in ("body", "orelse", "finalbody"):
                     walk(getattr(node, name, []))
