@@ -25,6 +25,7 @@ LETTERS = {
     "xfailed": "x", "xpassed": "X", "missing": "-", "unknown": "?",
 }  # fmt: skip
 ROWS = 12
+WIDTH = 200
 
 
 @click.command("explain")
@@ -104,6 +105,7 @@ def explain(task: TaskFolder, record: Validated, release: Path) -> dict[str, Any
         ],
         "seconds": noted.get("seconds"),
         "ledger": bool(noted),
+        "evidence": str(task.evidence_path("validate")),
     }
 
 
@@ -124,11 +126,13 @@ def screen(facts: Mapping[str, Any], rows: int) -> list[str]:
     for finding in facts["findings"]:
         place = f" [{finding['place']}]" if finding["place"] else ""
         first = finding["message"].strip().splitlines()[0] if finding["message"].strip() else ""
-        lines.append(f"  {finding['severity']}: {finding['rule']}: {first}{place}"[:200])
+        lines.append(f"  {finding['severity']}: {finding['rule']}: {first}{place}"[:WIDTH])
     lines += _environment(facts)
     lines += _matrix(facts, rows)
     lines += _reliability(facts)
-    if not facts["ledger"]:
+    if facts["ledger"]:
+        lines.append(f"excerpts, stacks and output: {facts['evidence']}")
+    else:
         lines.append("Times, outcomes per run and logs are on the machine that validated it.")
     return lines
 
@@ -136,13 +140,15 @@ def screen(facts: Mapping[str, Any], rows: int) -> list[str]:
 def _environment(facts: Mapping[str, Any]) -> Iterable[str]:
     environment, suite = facts["environment"], facts["suite"]
     if environment:
-        shown = [
-            f"{name} {value}" for name, value in environment.items() if isinstance(value, str) and value
-        ]
-        yield "environment  " + ", ".join(shown)[:180]
-        for rung in environment.get("rungs", ()):
-            text = rung if isinstance(rung, str) else ": ".join(str(value) for value in rung.values())
-            yield f"  rung: {text}"[:180]
+        yield (
+            f"environment  Python {environment['python']}, wanted {environment['python_wanted']}; "
+            f"packages as of {environment['cutoff']}; {environment['project']} "
+            f"{environment['version']} {environment['install']} by {environment['backend'] or 'nothing'}"
+        )[:WIDTH]
+        for rung in environment["rungs"]:
+            yield f"  rung: {rung['name']}: {rung['what']}: {rung['why']}".replace("\n", " ")[:WIDTH]
+        for override in environment["overrides"]:
+            yield f"  release.toml: {override}"[:WIDTH]
     if suite:
         paths = " ".join(suite["paths"][:4]) + (" ..." if len(suite["paths"]) > 4 else "")
         yield f"suite        {suite['width']}: {paths} ({suite['why']})"
@@ -163,15 +169,23 @@ def _matrix(facts: Mapping[str, Any], rows: int) -> Iterable[str]:
         )
     for name in ("fail_to_pass", "regressions"):
         for test_id in facts[name][:rows]:
-            failure = facts["failures"].get(test_id, {})
-            why = ": ".join(part for part in (failure.get("error_type"), failure.get("message")) if part)
-            first = why.splitlines()[0] if why else failure.get("outcome", "")
-            yield f"  {name}  {_runs(facts, test_id)}  {test_id}  {first}"[:200]
+            yield f"  {name}  {_runs(facts, test_id)}  {test_id}  {_why(facts, test_id)}"[:WIDTH]
         yield from _more(facts[name], rows)
     for drop in facts["dropped"][:rows]:
         why = drop["detail"] or EXPLAIN[drop["reason"]]
-        yield f"  dropped  {_runs(facts, drop['id'])}  {drop['id']}  {drop['reason']}: {why}"[:200]
+        yield f"  dropped  {_runs(facts, drop['id'])}  {drop['id']}  {drop['reason']}: {why}"[:WIDTH]
     yield from _more(facts["dropped"], rows)
+
+
+def _why(facts: Mapping[str, Any], test_id: str) -> str:
+    """One line on how a test fails: as recorded, else the first failure that this machine kept."""
+    failure = facts["failures"].get(test_id)
+    if failure is None:
+        kept = facts["excerpts"].get(test_id, {})
+        failure = kept.get("new-with") or kept.get("new-without") or {}
+    parts = (failure.get("error_type"), failure.get("message") or failure.get("outcome"))
+    text = ": ".join(part for part in parts if part).strip()
+    return text.splitlines()[0] if text else ""
 
 
 def _runs(facts: Mapping[str, Any], test_id: str) -> str:
@@ -208,7 +222,7 @@ def _reliability(facts: Mapping[str, Any]) -> Iterable[str]:
             yield f"  {len(bounds['not_repeated'])} tests that hang without the fix were not repeated"
     for bad in repeats.get("bad_runs", [])[:ROWS]:
         words = ", ".join(f"{test} {word}" for test, word in list(bad["outcomes"].items())[:2])
-        yield f"  bad: {bad['key']}: {words}"[:200]
+        yield f"  bad: {bad['key']}: {words}"[:WIDTH]
     for line in facts["replay"][:3]:
         yield f"  see it again: {line}"
     if repeats.get("runs"):
