@@ -7,7 +7,7 @@ takes tenths of a second to import, which `race --help` must not pay for.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,13 +61,21 @@ class Workbench:
 
         return GitHistory(path, repo)
 
-    def github(self, repo: str, api_url: str = "") -> History:
+    def github(
+        self, repo: str, api_url: str = "", say: Callable[[str], None] = lambda line: None
+    ) -> History:
         """A project behind GitHub's API; the token is GITHUB_TOKEN when it is set."""
-        from race.adapters.git_history import ScratchRepository
+        from race.adapters.git_scratch import ScratchRepository
+        from race.adapters.github_client import GithubClient
         from race.adapters.github_history import GithubHistory
 
-        token = os.environ.get("GITHUB_TOKEN", "")
-        return GithubHistory(repo, ScratchRepository(), api_url=api_url, token=token)
+        client = GithubClient(
+            api_url=api_url,
+            token=os.environ.get("GITHUB_TOKEN", ""),
+            cache=self.workspace.cache_dir / "github",
+            say=say,
+        )
+        return GithubHistory(repo, client, ScratchRepository())
 
     def agent(self, model: str, script: Sequence[str] | None = None) -> Agent:
         """mini-swe-agent with a model by its litellm name, or with the commands of a script."""

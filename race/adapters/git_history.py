@@ -12,7 +12,7 @@ import re
 import tarfile
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -124,24 +124,7 @@ class GitHistory:
         Made from the objects themselves, so that attributes of the tree (export-ignore,
         export-subst, text conversion) change nothing. A submodule becomes an empty folder.
         """
-        out = io.BytesIO()
-        with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
-            for mode, kind, sha, path in sorted(self._tree(commit), key=lambda entry: entry[3]):
-                info = tarfile.TarInfo(path)
-                info.mode = 0o755 if mode == "100755" or kind == "commit" else 0o644
-                if kind == "commit":
-                    info.type = tarfile.DIRTYPE
-                    archive.addfile(info)
-                    continue
-                data = self._blob(sha)
-                if mode == "120000":
-                    info.type, info.mode = tarfile.SYMTYPE, 0o777
-                    info.linkname = os.fsdecode(data)
-                    archive.addfile(info)
-                    continue
-                info.size = len(data)
-                archive.addfile(info, io.BytesIO(data))
-        return out.getvalue()
+        return tar_of(self._tree(commit), self._blob)
 
     # -- for mining ------------------------------------------------------------------------
 
@@ -369,6 +352,28 @@ class GitHistory:
         if "No space left" in said:
             return Accident(f"{self.path}: git {doing}: {line}")
         return Malformed(self.path, f"git {doing}", line)
+
+
+def tar_of(entries: Iterable[tuple[str, str, str, str]], blob: Callable[[str], bytes]) -> bytes:
+    """A deterministic tar of a tree's entries (mode, kind, id, path): sorted, no times, owner 0."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for mode, kind, sha, path in sorted(entries, key=lambda entry: entry[3]):
+            info = tarfile.TarInfo(path)
+            info.mode = 0o755 if mode == "100755" or kind == "commit" else 0o644
+            if kind == "commit":
+                info.type = tarfile.DIRTYPE
+                archive.addfile(info)
+                continue
+            data = blob(sha)
+            if mode == "120000":
+                info.type, info.mode = tarfile.SYMTYPE, 0o777
+                info.linkname = os.fsdecode(data)
+                archive.addfile(info)
+                continue
+            info.size = len(data)
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
 
 
 def utc(stamp: str) -> str:

@@ -1,1 +1,265 @@
-"""A project behind GitHub's API as a history, through PyGithub."""
+"""A project behind GitHub's API as a history: the same candidates as a clone of it gives.
+
+A pull request's commit comes with its files in one request; trees and blobs are asked for only of
+those that change product code and tests. Blobs go into a scratch repository, where git itself makes
+the diffs, so that patches are byte for byte what a clone would give.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from race.adapters.git_history import tar_of, utc
+from race.adapters.git_scratch import ScratchRepository
+from race.adapters.github_client import GithubClient
+from race.core.mining.diffs import sections
+from race.core.mining.facts import Changed
+from race.core.mining.links import linked_issues, numbered
+from race.core.records import PullRequest
+from race.errors import Malformed
+
+_NOTHING = "0" * 40
+_FILES_LIMIT = 3000
+"""GitHub names no more files of a commit than this."""
+
+
+class GithubHistory:
+    """Merged pull requests of a project's default branch."""
+
+    def __init__(self, repo: str, client: GithubClient, scratch: ScratchRepository) -> None:
+        self.repo, self._client, self._scratch = repo, client, scratch
+        self._at = f"/repos/{repo}"
+        self._trees: dict[str, dict[str, tuple[str, str]]] = {}
+
+    # -- History ---------------------------------------------------------------------------
+
+    def pull_requests(
+        self, *, since: datetime | None = None, until: datetime | None = None
+    ) -> Iterator[PullRequest]:
+        """Merged pull requests of the default branch, newest first.
+
+        The listing goes by the last update, which is never before the merge, so that it ends early
+        when only what was merged `since` is wanted.
+        """
+        branch = self._client.get(self._at)["default_branch"]
+        rows: dict[int, dict[str, Any]] = {}
+        listing = self._client.pages(
+            f"{self._at}/pulls", state="closed", base=branch, sort="updated", direction="desc"
+        )
+        for page in listing:
+            for row in page:
+                if row.get("merged_at") and row.get("merge_commit_sha"):
+                    rows[row["number"]] = row
+            if since and page and datetime.fromisoformat(page[-1]["updated_at"]) < since:
+                break
+        found = [
+            request
+            for row in rows.values()
+            if (since is None or datetime.fromisoformat(row["merged_at"]) >= since)
+            and (until is None or datetime.fromisoformat(row["merged_at"]) < until)
+            and (request := self._request(row)) is not None
+        ]
+        found.sort(key=lambda request: (request.merged_at, request.number), reverse=True)
+        yield from found
+
+    def diff(self, base: str, commit: str) -> bytes:
+        """The whole diff between two commits."""
+        old, new = self._pair(base, commit)
+        return self._scratch.diff(self._scratch.tree(old), self._scratch.tree(new))
+
+    def read(self, commit: str, path: str) -> bytes | None:
+        """A file at a commit, or None."""
+        entry = self._tree(commit).get(path)
+        return self._blob(entry[1]) if entry and entry[0] not in ("160000", "040000") else None
+
+    def files(self, commit: str) -> list[str]:
+        """Every path at a commit."""
+        return [path for path, (mode, _) in self._tree(commit).items() if mode not in _NO_FILES]
+
+    def archive(self, commit: str) -> bytes:
+        """The tree at a commit as the same deterministic tar that a clone gives."""
+        entries = [
+            (mode, "commit" if mode == "160000" else "blob", sha, path)
+            for path, (mode, sha) in self._tree(commit).items()
+            if mode != "040000"
+        ]
+        return tar_of(entries, self._blob)
+
+    def changes(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, list[Changed]]]:
+        """Which files each pull request changes. Modes and old ids are not known at this point."""
+        for request in requests:
+            yield request, self._changes(request)
+
+    def wide_diffs(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, bytes]]:
+        """The diff of each request's code files with whole functions as context, in order."""
+        for request in requests:
+            old, new = self._pair(request.base_commit, request.merge_commit)
+            trees = self._scratch.tree(old), self._scratch.tree(new)
+            yield request, self._scratch.wide_diff(request, *trees)
+
+    def top(self, commit: str) -> dict[str, str]:
+        """Names at the root of a tree, each with its object id."""
+        return {path: sha for path, (_, sha) in self._tree(commit).items() if "/" not in path}
+
+    def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
+        """Mode and object id of every path at a commit."""
+        return {p: entry for p, entry in self._tree(commit).items() if entry[0] != "040000"}
+
+    def applied(self, base: str, patches: Sequence[bytes]) -> dict[str, tuple[str, str]]:
+        """What patches make of a base: of the files that they touch."""
+        touched = {path for patch in patches for path in _paths(patch)}
+        before = {p: entry for p, entry in self.tree_entries(base).items() if p in touched}
+        for mode, sha in before.values():
+            if mode != "160000":
+                self._scratch.add(self._blob(sha))
+        return self._scratch.applied(self._scratch.tree(before), patches)
+
+    def linked(self, request: PullRequest) -> tuple[str, ...]:
+        """Issues it closes: by keyword, and those that its timeline says were connected by hand."""
+        found = list(request.linked_issues)
+        for page in self._client.pages(f"{self._at}/issues/{request.number}/timeline"):
+            for event in page:
+                issue = (event.get("source") or {}).get("issue") or {}
+                if event.get("event") == "connected" and issue and "pull_request" not in issue:
+                    owner = (issue.get("repository") or {}).get("full_name", self.repo)
+                    found.append(f"{owner}#{issue['number']}")
+        return tuple(dict.fromkeys(found))
+
+    # -- inside ----------------------------------------------------------------------------
+
+    def _request(self, row: Mapping[str, Any]) -> PullRequest | None:
+        commit = self._commit(row["merge_commit_sha"])
+        parents = [parent["sha"] for parent in commit["parents"]]
+        if not parents:
+            return None
+        style: Literal["merge", "squash", "rebase"] = "merge" if len(parents) > 1 else "squash"
+        base = parents[0]
+        message = commit["commit"]["message"]
+        subject, _, rest = message.partition("\n")
+        if style == "squash" and numbered(subject, rest, merge=False) is None:
+            style, base = self._rebased(row, base)
+        title, body = row["title"].strip(), (row.get("body") or "").replace("\r\n", "\n").strip()
+        committed = commit["commit"]["committer"]["date"]
+        return PullRequest(
+            repo=self.repo,
+            number=row["number"],
+            title=title,
+            body=body,
+            merged_at=utc(_merge_date(row["merged_at"], committed)),
+            authored_at=utc(commit["commit"]["author"]["date"]),
+            base_commit=base,
+            merge_commit=commit["sha"],
+            merge_style=style,
+            linked_issues=linked_issues(f"{title}\n{body}", self.repo),
+        )
+
+    def _rebased(
+        self, row: Mapping[str, Any], parent: str
+    ) -> tuple[Literal["merge", "squash", "rebase"], str]:
+        """Commits put on the branch one by one: the base is before the first of them."""
+        count = int(self._client.get(f"{self._at}/pulls/{row['number']}").get("commits", 1))
+        for _ in range(count - 1):
+            parents = self._commit(parent)["parents"]
+            if not parents:
+                break
+            parent = parents[0]["sha"]
+        return ("rebase" if count > 1 else "squash"), parent
+
+    def _commit(self, sha: str) -> dict[str, Any]:
+        pages = self._client.pages(f"{self._at}/commits/{sha}", for_ever=True)
+        whole: dict[str, Any] = next(pages)
+        files = list(whole.get("files") or [])
+        for page in pages:
+            files += page.get("files") or []
+        return whole | {"files": files}
+
+    def _changes(self, request: PullRequest) -> list[Changed]:
+        files = self._commit(request.merge_commit)["files"]
+        if request.merge_style == "rebase" or len(files) >= _FILES_LIMIT:
+            return self._compared(request)
+        changed = []
+        for file in files:
+            gone = file["status"] == "removed"
+            if file["status"] == "renamed":
+                changed.append(Changed(file["previous_filename"], "100644", "000000", "", _NOTHING))
+            new = (file["filename"], "000000" if file["status"] == "added" else "100644")
+            changed.append(
+                Changed(*new, "000000" if gone else "100644", "", _NOTHING if gone else file["sha"])
+            )
+        return sorted(changed, key=lambda change: change.path)
+
+    def _compared(self, request: PullRequest) -> list[Changed]:
+        """The same from the two trees, when the API's list is not the whole or not for this base."""
+        old, new = self._pair(request.base_commit, request.merge_commit, blobs=False)
+        return [
+            Changed(
+                path,
+                *(side.get(path, ("000000", _NOTHING))[0] for side in (old, new)),
+                *(side.get(path, ("000000", _NOTHING))[1] for side in (old, new)),
+            )
+            for path in sorted({*old, *new})
+        ]
+
+    def _pair(
+        self, base: str, commit: str, *, blobs: bool = True
+    ) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
+        """The entries that differ between two commits, on both sides, their blobs in the scratch."""
+        old, new = self.tree_entries(base), self.tree_entries(commit)
+        differ = {path for path in {*old, *new} if old.get(path) != new.get(path)}
+        sides = tuple({p: entry for p, entry in side.items() if p in differ} for side in (old, new))
+        if blobs:
+            for side in sides:
+                for mode, sha in side.values():
+                    if mode != "160000":
+                        self._scratch.add(self._blob(sha))
+        return sides[0], sides[1]
+
+    def _tree(self, commit: str) -> dict[str, tuple[str, str]]:
+        """Every entry of a commit's tree, folders included."""
+        if commit not in self._trees:
+            if len(self._trees) > 40:
+                self._trees.clear()
+            tree = self._commit(commit)["commit"]["tree"]["sha"]
+            self._trees[commit] = self._entries(tree)
+        return self._trees[commit]
+
+    def _entries(self, tree: str, prefix: str = "") -> dict[str, tuple[str, str]]:
+        """A tree in one request, or folder by folder when the server cuts it off."""
+        at = f"{self._at}/git/trees/{tree}"
+        whole = self._client.get(at, for_ever=True, recursive=1)
+        if not whole.get("truncated"):
+            return {prefix + e["path"]: (e["mode"], e["sha"]) for e in whole["tree"]}
+        found: dict[str, tuple[str, str]] = {}
+        for entry in self._client.get(at, for_ever=True)["tree"]:
+            found[prefix + entry["path"]] = (entry["mode"], entry["sha"])
+            if entry["type"] == "tree":
+                found |= self._entries(entry["sha"], f"{prefix}{entry['path']}/")
+        return found
+
+    def _blob(self, sha: str) -> bytes:
+        answer = self._client.get(f"{self._at}/git/blobs/{sha}", for_ever=True)
+        if answer.get("encoding") == "base64":
+            return base64.b64decode(answer["content"])
+        if answer.get("encoding") == "utf-8":
+            return str(answer["content"]).encode()
+        raise Malformed(f"{self.repo}: blob {sha}", "encoding", repr(answer.get("encoding")))
+
+
+_NO_FILES = ("040000", "160000")
+
+
+def _merge_date(merged: str, committed: str) -> str:
+    """The commit's date when it agrees with the API's to two minutes; else what the API says.
+
+    A commit's date is what a clone knows; a rebase or a forged clock can make it another time.
+    """
+    apart = datetime.fromisoformat(merged) - datetime.fromisoformat(committed)
+    return committed if abs(apart.total_seconds()) <= 120 else merged
+
+
+def _paths(patch: bytes) -> Iterator[str]:
+    for section in sections(patch):
+        yield section.path

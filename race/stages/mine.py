@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -233,6 +233,7 @@ def histories(
     repos: Sequence[str],
     github: Sequence[str],
     api_url: str,
+    say: Callable[[str], None],
 ) -> tuple[list[History], dict[str, Path]]:
     """The histories that a command line names, and its clones by project."""
     if len(clones) != len(repos):
@@ -244,7 +245,7 @@ def histories(
             raise UsageError(f"{repo!r} is not OWNER/NAME")
     named = dict(zip(repos, clones, strict=True))
     found: list[History] = [bench.clone(path, repo) for repo, path in named.items()]
-    found += [bench.github(repo, api_url) for repo in github]
+    found += [bench.github(repo, api_url, say) for repo in github]
     return found, named
 
 
@@ -287,9 +288,9 @@ def command(
     store = Store(release)
     section = store.settings.mine
     with store.lock():
-        sources, named = histories(bench, clones, repos, github, api_url)
+        progress = Progress("mine", len(clones) + len(github), verbose=verbose)
+        sources, named = histories(bench, clones, repos, github, api_url, progress.say)
         remember(store, named)
-        progress = Progress("mine", len(sources), verbose=verbose)
         with progress.running():
             tally, wanted = mine_histories(
                 store,
