@@ -9,7 +9,7 @@ from race.core.interface.syntax import Class, Function, Module
 
 UseKind = Literal[
     "module", "name", "member", "loose", "call", "loose-call", "fixture", "text", "awaited", "unpacked",
-    "outside", "raises", "claim", "result",
+    "outside", "raises", "claim", "result", "made",
 ]  # fmt: skip
 
 
@@ -24,7 +24,8 @@ class Use:
     string; `context` says what it is compared with (pattern, compare, plain). outside: a call of
     something that is not the product's. raises: an exception is expected, `context` its wording.
     claim: an assertion about `owner`'s member `name`, or about what function `owner` returned;
-    `context` says what must hold, in words. result: what `owner` returns is looked at.
+    `context` says what must hold, in words. result: what `owner` returns is looked at. made: an
+    object of a class of the tests is made that inherits from the product's `owner`.
     """
 
     kind: UseKind
