@@ -115,38 +115,57 @@ def _run(
 ) -> _Tally:
     tally = _Tally()
     bench.engine.sweep()
+    ready: list[Given] = []
+    for instance_id in chosen:
+        standing = stands(store, instance_id)
+        if standing["state"] == "rejected":
+            tally.rejected.append(instance_id)
+            progress.finished(instance_id, standing["verdict"])
+        elif standing["stages"]["seal"] != "accepted":
+            tally.pending.append(instance_id)
+            progress.finished(instance_id, "waits for seal")
+        else:
+            ready.append(given(store, store.task(instance_id)))
     stop: list[str] = []
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        running: dict[Future[int], str] = {}
-        for instance_id in chosen:
-            standing = stands(store, instance_id)
-            if standing["state"] == "rejected":
-                tally.rejected.append(instance_id)
-                progress.finished(instance_id, standing["verdict"])
-            elif standing["stages"]["seal"] != "accepted":
-                tally.pending.append(instance_id)
-                progress.finished(instance_id, "waits for seal")
-            else:
-                what = given(store, store.task(instance_id))
-                future = pool.submit(_task, bench, store, what, who, planned, force, progress, stop)
-                running[future] = instance_id
-        for future in as_completed(running):
-            instance_id = running[future]
-            try:
-                new = future.result()
-            except Accident as error:
-                tally.pending.append(instance_id)
-                tally.accidents[instance_id] = str(error)
-                progress.finished(instance_id, f"pending: {error}")
-                if isinstance(error, EngineDown):
-                    stop.append(str(error))
-                continue
-            rows = _rows(store, instance_id, who, planned)
-            (tally.done if new else tally.skipped).append(instance_id)
-            resolved = sum(row.resolved for row in rows)
-            progress.finished(instance_id, f"{resolved} of {len(rows)} resolved, {new} new")
-            tally.rows += rows
+        running = {
+            pool.submit(_task, bench, store, what, who, planned, force, progress, stop): what.task.id
+            for what in ready
+        }
+        try:
+            for future in as_completed(running):
+                _through(future, running[future], store, who, planned, tally, progress, stop)
+        except BaseException as error:
+            stop.append(f"stopped by {type(error).__name__}")
+            raise
     return tally
+
+
+def _through(
+    future: Future[int],
+    instance_id: str,
+    store: Store,
+    who: tuple[str, str],
+    planned: int,
+    tally: _Tally,
+    progress: Progress,
+    stop: list[str],
+) -> None:
+    """Count a task whose attempts have ended. A dead engine keeps the others from starting."""
+    try:
+        new = future.result()
+    except Accident as error:
+        tally.pending.append(instance_id)
+        tally.accidents[instance_id] = str(error)
+        progress.finished(instance_id, f"pending: {error}")
+        if isinstance(error, EngineDown):
+            stop.append(str(error))
+        return
+    rows = _rows(store, instance_id, who, planned)
+    (tally.done if new else tally.skipped).append(instance_id)
+    resolved = sum(row.resolved for row in rows)
+    progress.finished(instance_id, f"{resolved} of {len(rows)} resolved, {new} new")
+    tally.rows += rows
 
 
 def _task(
