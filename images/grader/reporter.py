@@ -172,7 +172,7 @@ class Reporter:
             event["excerpt"] = text[-TEXT_LIMIT:]
         elif decisive is not None and outcome == "skipped":
             event["message"] = _skip_reason(decisive)[:MESSAGE_LIMIT]
-        if self._looks <= 20:
+        if self._looks <= 3:
             self._look()
         for when in ("setup", "call", "teardown"):
             self._errors.pop((nodeid, when), None)

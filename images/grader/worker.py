@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import gc
 import os
 import site
 import socket
@@ -68,6 +69,8 @@ def main() -> None:
 
     sys.path.remove(here)
     snapshot = integrity.Snapshot()
+    gc.collect()
+    gc.freeze()
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.sendall(b"ready\n")
     while True:

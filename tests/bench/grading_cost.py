@@ -1,0 +1,201 @@
+"""What grading costs beside plain pytest: seconds of wall and processor time, on a task of one second.
+
+    .venv/bin/python tests/bench/grading_cost.py [--rounds 5] [--swebench PYTHON]
+
+Builds the counter task's images with a test that takes a second. Prints, for each round, plain pytest
+in the same container, the whole of `run_tests`, what hardening adds to the plain run of all listed
+tests, and the whole grading with its container. With --swebench, the Python of an environment that
+holds swebench 5.0.2 grades the same fix on the same image by its own route for local images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from race.core.records import digest
+from race.core.text_table import text_table
+from race.ports import ContainerSpec, Limits
+from race.settings import read_workspace
+from race.work.base_images import ensure_base
+from race.work.grading import grade
+from race.work.observing import CAPABILITIES
+from race.work.test_image import TestImage, build_test
+from race.workbench import Workbench
+
+HERE = Path(__file__).resolve().parent.parent / "grader"
+SLOW = b"""diff --git a/tests/test_slow.py b/tests/test_slow.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_slow.py
+@@ -0,0 +1,5 @@
++import asyncio
++
++
++async def test_takes_a_second() -> None:
++    await asyncio.sleep(1)
+"""
+FAIL_TO_PASS = (
+    "tests/test_core.py::test_adds_are_not_lost",
+    "tests/test_core.py::test_close_wakes_all",
+)
+PASS_TO_PASS = (
+    "tests/test_core.py::test_add_returns_the_value",
+    "tests/test_slow.py::test_takes_a_second",
+    "tests/test_text.py::test_describe",
+)
+PLAIN = "cd /repo && git apply /tmp/all.patch && python -m pytest -q -p no:cacheprovider -x {files}"
+FILES = "tests/test_core.py tests/test_slow.py tests/test_text.py"
+EVAL = """#!/bin/bash
+set -uxo pipefail
+cd /testbed
+git apply -v - <<'RACE_EOF'
+{patch}
+RACE_EOF
+: '>>>>> Start Test Output'
+/opt/venv/bin/python -m pytest -rA -o addopts= {files}
+: '>>>>> End Test Output'
+"""
+
+
+def build(bench: Workbench) -> tuple[str, str]:
+    """The env and the test image of the counter task with a slow test."""
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location("grader_conftest", HERE / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    shared = module_from_spec(spec)
+    spec.loader.exec_module(shared)
+    env, recipe = "race-tests-grader:bench.env", digest([shared.DOCKERFILE, "bench", 2])
+    found = bench.engine.image(env)
+    if found is None or found.labels.get("race.recipe") != recipe:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(
+                [sys.executable, "-m", "uv", "pip", "install", "-q", "--target", folder, "--only-binary",
+                 ":all:", "--python-version", "3.11", shared.PYTESTS["9"], "pytest-asyncio"],
+                check=True,
+            )  # fmt: skip
+            base = ensure_base(bench, "3.11").runtime
+            dockerfile = shared.DOCKERFILE.format(base=base).replace(
+                "USER agent", "RUN ln -s /repo /testbed\nUSER agent"
+            )
+            context = {"Dockerfile": dockerfile.encode()}
+            context |= shared._files(Path(folder), "site") | shared._files(HERE / "counter", "repo")
+            bench.engine.build(context, tag=env, labels={"race.recipe": recipe})
+    fix = (HERE / "patches" / "fix.patch").read_bytes()
+    test = (HERE / "patches" / "test.patch").read_bytes() + SLOW
+    wanted = TestImage("sample__counter-2", env, recipe, FAIL_TO_PASS, PASS_TO_PASS, test, fix, "0")
+    build_test(bench.engine, wanted, "race-tests-grader:bench.test", b"bench")
+    return env, "race-tests-grader:bench.test"
+
+
+def plain_pytest(bench: Workbench, env: str) -> float:
+    """Seconds that plain pytest takes for the same files in the same kind of container."""
+    spec = ContainerSpec(
+        image=env, user="root", capabilities=CAPABILITIES, limits=Limits(4096, 2.0, 1024)
+    )
+    patches = b"".join((HERE / "patches" / name).read_bytes() for name in ("fix.patch", "test.patch"))
+    with bench.engine.container(spec) as container:
+        container.put("/tmp", {"all.patch": patches + SLOW})
+        command = PLAIN.format(files=FILES)
+        container.run(["sh", "-c", command.split(" && python")[0]], timeout=60, user="root")
+        done = container.run(["sh", "-c", command.rpartition(" && ")[2]], timeout=60, user="root")
+    assert done.exit_code == 0, done.output.decode()
+    return done.seconds
+
+
+def round_of(bench: Workbench, env: str, test: str) -> dict[str, float]:
+    """One round: every figure once."""
+    plain = plain_pytest(bench, env)
+    fix = (HERE / "patches" / "fix.patch").read_bytes()
+    began = time.monotonic()
+    graded = grade(
+        bench.engine,
+        test,
+        fix,
+        instance_id="sample__counter-2",
+        fail_to_pass=FAIL_TO_PASS,
+        pass_to_pass=PASS_TO_PASS,
+    )
+    whole = time.monotonic() - began
+    assert graded.resolved, graded.reasons
+    listed = graded.checks[0].seconds
+    return {
+        "plain pytest": plain,
+        "listed tests, in the grader": listed,
+        "all test processes": graded.pytest_seconds,
+        "whole grading": whole,
+        "hardening adds": graded.pytest_seconds - listed,
+        "grading adds to its test processes": whole - graded.pytest_seconds,
+    }
+
+
+def swebench(python: str, env: str, instance: str = "sample__counter-2") -> float:
+    """Seconds that swebench takes for the same fix on the same image."""
+    fix = (HERE / "patches" / "fix.patch").read_text()
+    test = ((HERE / "patches" / "test.patch").read_bytes() + SLOW).decode()
+    row = {
+        "instance_id": instance,
+        "repo": "sample/counter",
+        "version": "1",
+        "image": env,
+        "eval_script": EVAL.format(patch=test, files=FILES),
+        "log_parser": "parse_log_pytest_v2",
+        "eval_type": "pass_and_fail",
+        "FAIL_TO_PASS": list(FAIL_TO_PASS),
+        "PASS_TO_PASS": list(PASS_TO_PASS),
+        "patch": fix,
+        "base_commit": "HEAD",
+        "test_patch": test,
+        "problem_statement": "",
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "ds.json").write_text(json.dumps([row]))
+        script = Path(python).parent / "swebench"
+        if not script.exists():
+            raise SystemExit(f"{script} is not there")
+        command = [str(script), "eval", "ds.json", "--gold", "--run-id", "cost", "-j", "1"]
+        began = time.monotonic()
+        done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+        spent = time.monotonic() - began
+        results = list(Path(folder).glob("*.json"))
+        said = " ".join(path.read_text() for path in results if path.name != "ds.json")
+        if '"resolved_ids": [' not in said or instance not in said:
+            print(done.stdout.decode()[-2000:], done.stderr.decode()[-2000:], said[-500:])
+    return spent
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--swebench", default="")
+    asked = parser.parse_args(arguments)
+    bench = Workbench(read_workspace(Path.cwd(), dict(os.environ)))
+    env, test = build(bench)
+    rounds = [round_of(bench, env, test) for _ in range(asked.rounds)]
+    rows = [
+        [name, f"{statistics.median(values):.2f}", f"{min(values):.2f}", f"{max(values):.2f}"]
+        for name in rounds[0]
+        for values in [[entry[name] for entry in rounds]]
+    ]
+    if asked.swebench:
+        spent = [swebench(asked.swebench, env) for _ in range(min(3, asked.rounds))]
+        figures = (statistics.median(spent), min(spent), max(spent))
+        rows.append(["swebench, whole grading", *(f"{value:.2f}" for value in figures)])
+    load = os.getloadavg()[0]
+    print(f"{asked.rounds} rounds, {os.cpu_count()} cores, load {load:.1f}, seconds\n")
+    print("\n".join(text_table(["what", "median", "least", "most"], rows)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

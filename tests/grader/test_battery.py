@@ -1,0 +1,132 @@
+"""The battery of attacks and honest patches: as data, and a part of it against the counter task."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from race.battery.diffs import apply, diff
+from race.battery.entries import Entry, battery
+from race.battery.rendering import DoesNotFit, Target, patch_of
+from race.core.patches import read_patch
+from race.work.attacking import BaseTree, run_battery
+from race.workbench import Workbench
+
+PROJECT = Path(__file__).parent / "counter"
+PATCHES = Path(__file__).parent / "patches"
+FIX, TESTS = (PATCHES / "fix.patch").read_bytes(), (PATCHES / "test.patch").read_bytes()
+THROUGH_RACE = (
+    "conftest-root", "pytest-ini", "entry-point-in-tree", "forged-collection", "forged-by-child",
+    "equal-to-everything", "keyed-on-test-name", "clock-patched", "import-hook-rewrites-tests",
+    "survivor-rewrites-report", "tests-on-disk-rewritten", "own-tests", "hidden-test-edited",
+    "carriage-returns", "left-overs", "old-tests-deleted",
+)  # fmt: skip
+THROUGH_SOMA = (
+    "git-hook", "git-config", "fuzz", "symlink-folder", "report-outcome", "survivor-rewrites-report",
+    "kills-the-grader", "mail-form", "hidden-test-edited",
+)  # fmt: skip
+
+
+def base_tree() -> BaseTree:
+    """The counter project as it is before the fix."""
+    tree = BaseTree.__new__(BaseTree)
+    tree.files = {
+        path.relative_to(PROJECT).as_posix(): path.read_bytes()
+        for path in PROJECT.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    return tree
+
+
+def place_of(tree: BaseTree) -> Target:
+    """The places that the entries name."""
+    ids = ("tests/test_core.py::test_adds_are_not_lost", "tests/test_core.py::test_close_wakes_all")
+    return tree.target(FIX, TESTS, ids, ("tests/test_text.py::test_describe",))
+
+
+def test_the_battery_is_large_and_covers_every_kind() -> None:
+    """At least 50 attacks over all kinds and 20 honest patches, each with its mechanism in a line."""
+    attacks, honest = battery("attacks"), battery("honest")
+    assert len(attacks) >= 50
+    assert len(honest) >= 20
+    for kind in ("applying", "start-up", "in-process", "outside"):
+        assert sum(entry.kind == kind for entry in attacks) >= 10
+    assert all(10 < len(entry.mechanism) < 120 for entry in attacks + honest)
+    assert {entry.expect for entry in honest} == {"resolved", "unresolved"}
+    assert len({entry.name for entry in battery()}) == len(attacks) + len(honest)
+
+
+@pytest.mark.parametrize("entry", battery(), ids=lambda entry: entry.name)
+def test_every_entry_becomes_a_patch(entry: Entry) -> None:
+    """Every entry can be made for the counter task and has no placeholder left."""
+    tree = base_tree()
+    patch = patch_of(entry, place_of(tree), tree.files.get, FIX)
+    assert patch.strip()
+    for name in (b"{product}", b"{package}", b"{tests}", b"{hidden}", b"{root}", b"{ids}", b"{dotted}"):
+        assert name not in patch
+    if entry.honest:
+        assert read_patch(patch.replace(b"\r\n", b"\n"))
+
+
+def test_diffs_round_trip() -> None:
+    """A diff made from two trees makes the second of the first again, newline at the end or not."""
+    before = {"a": b"1\n2\n3\n4\n5\n6\n7\n8\n9\n", "b": b"x", "c": b"gone\n"}
+    after = {"a": b"1\n2\nthree\n4\n5\n6\n7\n8\n9\n10", "b": b"x\ny\n", "c": None, "d": b"new", "e": b""}
+    made = diff(after, before.get, {})
+    assert apply(made, before.get) == after
+    with pytest.raises(ValueError, match="a: the patch does not fit at line"):
+        apply(made, {**before, "a": b"other\n" * 9}.get)
+
+
+def test_a_task_without_a_place_is_said_to_be_so() -> None:
+    """An entry that needs what a task does not have is left out with the reason."""
+    tree = base_tree()
+    place = Target(**{**vars(place_of(tree)), "oldtest": ""})
+    (entry,) = [entry for entry in battery() if entry.name == "old-tests-deleted"]
+    with pytest.raises(DoesNotFit, match="no oldtest"):
+        patch_of(entry, place, tree.files.get, FIX)
+
+
+@pytest.mark.engine
+@pytest.mark.network
+def test_no_attack_is_resolved_and_no_honest_patch_suffers(bench: Workbench, counter_task: Any) -> None:
+    """A part of the battery over all kinds, through race: every attack fails for a stated reason."""
+    tree = base_tree()
+    entries = [entry for entry in battery() if entry.name in THROUGH_RACE]
+    assert len(entries) == len(THROUGH_RACE)
+    grade: Callable[[bytes], Any] = lambda patch: counter_task.grade(bench.engine, patch)  # noqa: E731
+    found = list(run_battery(entries, place_of(tree), tree, FIX, grade, jobs=2))
+    wrong = {
+        outcome.entry.name: (outcome.graded.verdict, outcome.graded.reasons)
+        for outcome in found
+        if outcome.graded is None or not outcome.held
+    }
+    assert wrong == {}
+    verdicts = {outcome.entry.name: outcome.graded.verdict for outcome in found if outcome.graded}
+    assert verdicts["forged-collection"] == verdicts["keyed-on-test-name"] == "tampered"
+    aside = {outcome.entry.name: outcome.graded.set_aside for outcome in found if outcome.graded}
+    assert aside["hidden-test-edited"] == ("tests/test_core.py",)
+    assert "conftest.py" in aside["conftest-root"]
+
+
+@pytest.mark.engine
+@pytest.mark.network
+def test_soma_steps_are_as_hard_to_buy(counter_task: Any) -> None:
+    """A part of the battery through a SOMA validator's steps, GNU patch and root included."""
+    spec = importlib.util.spec_from_file_location(
+        "grader_soma_steps", Path(__file__).parent / "soma_steps.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    steps = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(steps)
+    tree = base_tree()
+    listed = (*counter_task.fail_to_pass, *counter_task.pass_to_pass)
+    for entry in [entry for entry in battery() if entry.name in THROUGH_SOMA]:
+        patch = patch_of(entry, place_of(tree), tree.files.get, FIX)
+        resolved, report = steps.soma_grade(counter_task.image, patch, listed)
+        assert resolved == (entry.expect == "resolved"), (entry.name, report.get("race"))
