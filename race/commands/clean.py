@@ -24,7 +24,7 @@ RESIDUE = "race.builder"
 def command(context: click.Context, release: Path | None, as_json: bool, verbose: int) -> int:
     """Remove containers and images that race made (by label), nothing else.
 
-    With a release folder: its images, and shared layers of dependencies that no other image uses.
+    With a release folder: its images, layers of dependencies that only they used, and build cache.
     Without: all images of race, base images too. Containers of race processes that still run stay,
     and so do the images that they use.
 
@@ -36,10 +36,11 @@ def command(context: click.Context, release: Path | None, as_json: bool, verbose
     bench = workbench(context)
     containers = bench.engine.sweep()
     chosen = _of_release(bench, Store(release)) if release else bench.engine.images(OURS)
+    below = [image for image in bench.engine.images("race.deps") if _is_below(image, chosen)]
     removed, kept = _remove(bench, chosen)
     _remove(bench, bench.engine.images(RESIDUE))
     if release is not None:
-        unused, _ = _remove(bench, bench.engine.images("race.deps"))
+        unused, _ = _remove(bench, _unused(below, bench.engine.images(OURS)))
         removed += unused
     running = len(bench.engine.containers())
     if as_json:
@@ -54,6 +55,17 @@ def command(context: click.Context, release: Path | None, as_json: bool, verbose
 
 def _of_release(bench: Workbench, store: Store) -> list[Image]:
     return bench.engine.images(f"race.release={store.settings.release.name}")
+
+
+def _unused(candidates: list[Image], every: list[Image]) -> list[Image]:
+    """Images that no other one is built on; the engine itself would take away the name of one in use."""
+    return [image for image in candidates if not _is_below(image, every)]
+
+
+def _is_below(image: Image, others: list[Image]) -> bool:
+    return any(
+        other.id != image.id and other.layers[: len(image.layers)] == image.layers for other in others
+    )
 
 
 def _remove(bench: Workbench, images: list[Image]) -> tuple[list[str], list[str]]:

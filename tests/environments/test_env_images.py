@@ -165,7 +165,8 @@ def test_nothing_of_the_host_is_in_the_image(engine: Engine, bench: Workbench, m
     bundle = Path(bench.workspace.ca_bundle) if bench.workspace.ca_bundle else None
     look = (
         "find / -xdev \\( -name 'ca-certificates.crt' -o -name 'pip' -o -name 'uv' -o -name '*.whl' "
-        "-o -path '/etc/ssl/certs/*.pem' -o -name 'pip.conf' -o -name 'uv.toml' \\) -print 2>/dev/null; ls -A /tmp"
+        "-o -path '/etc/ssl/certs/*.pem' -o -name 'pip.conf' -o -name 'uv.toml' \\) -print "
+        "2>/dev/null; ls -A /tmp"
     )
     with engine.container(ContainerSpec(image=modern.image.id, user="0")) as container:
         assert said(container, "sh", "-c", look) == ""
