@@ -10,7 +10,7 @@ from typing import Any
 from race.core.contamination import study_eras
 from race.core.leaderboard import make_leaderboard
 from race.core.records import Mined
-from race.core.runs import RunCounts, build_grid
+from race.core.runs import RunCounts, RunTable, RunTableBuilder, build_grid
 from race.core.sealed import Sealed
 from race.core.site.standings import Results
 from race.core.site.view import ReleaseView, TaskView
@@ -94,12 +94,15 @@ def _turned_down(store: Store) -> list[Mapping[str, Any]]:
 
 
 def release_results(view: ReleaseView, runs: Path, bench: Workbench) -> Results | None:
-    """The runs of a release on every task that is not rejected; None without a file or a run of them."""
-    if not runs.is_file() or not runs.stat().st_size:
-        return None
+    """The runs of a release on every task that is not rejected; None when there are none.
+
+    Without a file of runs (a clone of the release on another machine) the counts in the tier records
+    stand in: they tell who resolved what, but neither cost nor tokens.
+    """
     settings = view.settings
     rows = [task.row(settings.tier.attempts) for task in view.of("verified", "pending")]
-    table, counts = read_runs(runs, bench)
+    told = runs.is_file() and runs.stat().st_size > 0
+    table, counts = read_runs(runs, bench) if told else (_recorded_runs(view), RunCounts())
     grid = build_grid(table, rows, by="entrant", counts=counts)
     if not grid.attempts.any():
         return None
@@ -113,8 +116,29 @@ def release_results(view: ReleaseView, runs: Path, bench: Workbench) -> Results 
         minimum_count=view.minimum_count,
     )
     competition = None
-    if settings.report.baseline in by_agent.entrants:
+    if told and settings.report.baseline in by_agent.entrants:
         competition = score_competition(
             by_agent, settings.report.baseline, burn_ratio=settings.report.burn_ratio
         )
-    return Results(grid, counts, make_leaderboard(grid), study, competition)
+    return Results(grid, counts, make_leaderboard(grid), study, competition, from_records=not told)
+
+
+def _recorded_runs(view: ReleaseView) -> RunTable:
+    """One row for each attempt that a tier record counts."""
+    rows = [
+        {
+            "instance_id": task.id,
+            "agent": tier.agent,
+            "model": tier.model,
+            "attempt": attempt,
+            "resolved": attempt < tier.resolved,
+        }
+        for task in view.tasks
+        if task.tiered is not None
+        for tier in task.tiered.agents
+        for attempt in range(tier.attempts)
+    ]
+    builder = RunTableBuilder()
+    if rows:
+        builder.add(rows, range(1, len(rows) + 1))
+    return builder.table()

@@ -137,6 +137,17 @@ def test_without_runs_and_later_stages_pages_say_so(mined_release, tmp_path):
     assert "Scripted." not in check(out / "index.html").text
 
 
+def test_without_a_file_of_runs_the_tier_records_stand_in(release, tmp_path):
+    """On another machine the leaderboard comes from the records, and says what it does not know."""
+    (release / "local" / "runs.jsonl").unlink()
+    report(release, tmp_path / "site")
+    text = check(tmp_path / "site" / "index.html").text
+    assert "scripted/half" in text
+    assert re.search(r"36\s*on 9 tasks", text)
+    assert "From the counts in the release's tier records" in text
+    assert "SOMA scores" not in text
+
+
 def test_a_task_that_became_private_loses_its_page(release, tmp_path):
     """A second report removes the pages of its first that it does not make; other files stay."""
     out = tmp_path / "site"

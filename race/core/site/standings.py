@@ -20,13 +20,17 @@ from race.core.text_table import percent
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that was computed from the runs of a release."""
+    """Everything that was computed from the runs of a release.
+
+    `from_records` says that there was no file of runs, only the counts in the tier records.
+    """
 
     grid: Grid
     counts: RunCounts
     board: Leaderboard
     study: Study
     competition: Competition | None
+    from_records: bool = False
 
     @property
     def scripted(self) -> bool:
@@ -86,6 +90,7 @@ def leaderboard_page(view: ReleaseView, results: Results | None) -> dict[str, An
         "pairs_hidden": max(0, len(pairs) - 200),
         "soma": _soma(results.competition) if results.competition else None,
         "notes": results.counts.lines(names=False),
+        "from_records": results.from_records,
         "unverified": len({t.id for t in view.tasks if t.state == "pending"} & _ran(results.grid)),
         "study": era_section(results.study),
         "seed": results.board.seed,

@@ -104,6 +104,7 @@ def task_page(view: ReleaseView, task: TaskView, results: Results | None) -> dic
         "reliability": _reliability(task),
         "probes": _probes(task),
         "attempts": _attempts(task, results, view.minimum_count),
+        "dropped": _dropped(task),
         "image": size(task.facts.get("seal", {}).get("env_size")),
         "gold": _verdicts(task, "gold"),
         "empty": _verdicts(task, "empty"),
@@ -126,6 +127,12 @@ def _reliability(task: TaskView) -> dict[str, Any] | None:
 
 def _probes(task: TaskView) -> list[Any]:
     return list(task.sealed.probes) if task.sealed is not None else []
+
+
+def _dropped(task: TaskView) -> list[tuple[str, int]]:
+    """Why tests of the suite are in neither list, most frequent first."""
+    found = Counter(test.reason for test in task.validated.dropped) if task.validated else Counter()
+    return sorted(found.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _verdicts(task: TaskView, which: str) -> str:
