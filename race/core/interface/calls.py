@@ -29,6 +29,8 @@ class Calls(Expressions):
             self.context = outer
             if pair.arg:
                 named[pair.arg] = values
+        for values in (*arguments, *named.values()):
+            self._follow(values)
         if handled is not None:
             self._record_call(node, tuple(c for c in callees if isinstance(c, (External, Foreign))), ())
             return handled
@@ -39,6 +41,13 @@ class Calls(Expressions):
                 self._hand_over(callee.node, self.inner[id(callee.node)], arguments, named)
             results.append(self._result(callee, arguments, named))
         return merge(*results)
+
+    def _follow(self, values: Values) -> None:
+        """A helper that is given away (to a thread, a process, a callback) will be called."""
+        for value in values:
+            function = value.function if isinstance(value, Method) else value
+            if isinstance(function, Function) and self.tree.is_test(function.path):
+                self.run(function, value.cls if isinstance(value, Method) else None, (), {})
 
     def _hand_over(
         self,
@@ -77,6 +86,10 @@ class Calls(Expressions):
             cls = callee.cls if isinstance(callee, Method) else None
             return self.run(function, cls, arguments, named) or self.inference.called(callee)
         if isinstance(callee, Class) and self.tree.is_test(callee.path):
+            bases = (cls for cls in self.tree.lineage(callee) if not self.tree.is_test(cls.path))
+            base = next(bases, None)
+            if base is not None:
+                self.record(Use("made", owner=base))
             maker = self.tree.member(callee, "__init__")
             if isinstance(maker, Function) and self.tree.is_test(maker.path):
                 self.run(maker, callee, arguments, named)

@@ -73,7 +73,7 @@ def _subjects(interface: Interface, uses: Sequence[Use]) -> tuple[list[str], lis
             if not isinstance(method, Function) or use.name.startswith("_"):
                 continue
             owner, receiver = method, use.owner if isinstance(use.owner, Class) else None
-        elif use.kind != "call" or not isinstance(owner, (Class, Function)):
+        elif use.kind not in ("call", "made") or not isinstance(owner, (Class, Function)):
             continue
         if interface.after.is_test(owner.path):
             continue

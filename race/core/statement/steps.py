@@ -39,7 +39,7 @@ def steps_of(interface: Interface, uses: Sequence[Use]) -> list[str]:
 
 def _step(interface: Interface, use: Use, steps: list[str]) -> list[str]:
     owner = use.owner
-    if use.kind == "call" and isinstance(owner, (Class, Function)):
+    if use.kind in ("call", "made") and isinstance(owner, (Class, Function)):
         if interface.after.is_test(owner.path):
             return []
         name = short(interface.public(owner, use.receiver))

@@ -102,7 +102,8 @@ class Case:
         for item in self.interface:
             names.update(IDENTIFIER.findall(f"{item.name} {item.detail}"))
         for behaviour in self.behaviours.values():
-            for text in (*behaviour.subjects, *behaviour.raises, *behaviour.claims):
+            quoted = re.findall(r"`([^`]+)`", " ".join(behaviour.steps))
+            for text in (*behaviour.subjects, *behaviour.raises, *behaviour.claims, *quoted):
                 names.update(IDENTIFIER.findall(text))
         return frozenset(names)
 
@@ -124,6 +125,16 @@ class Case:
                 for line in change.lines(b"+"):
                     fresh.update(IDENTIFIER.findall(line))
         return frozenset(fresh - self.base_identifiers - self.allowed)
+
+    @cached_property
+    def code_words(self) -> frozenset[str]:
+        """Identifiers of the changed files with the fix, as code: no comments, no texts."""
+        words: set[str] = set(keyword.kwlist)
+        for path in self.trees.changes.paths:
+            module = self.trees.after.at(path)
+            if module is not None:
+                words |= identifiers(module)
+        return frozenset(word.lower() for word in words)
 
     @cached_property
     def base_identifiers(self) -> frozenset[str]:

@@ -34,6 +34,7 @@ def disclosure(case: Case) -> Iterator[Finding]:
 def _test_names(case: Case) -> Iterator[Finding]:
     plain = {name.removeprefix("test_") for name in case.hidden_names}
     plain = {name for name in plain if name.count("_") >= 2 and len(name) >= 12}
+    plain -= case.base_identifiers | case.allowed
     phrases = {" ".join(name.split("_")): name for name in plain if len(name.split("_")) >= 4}
     known = case.base_identifiers | case.allowed
     for line in case.lines:

@@ -254,6 +254,7 @@ def sentences(case: Case) -> Iterator[tuple[Line, str]]:
 def _remedy_words(case: Case) -> frozenset[str]:
     """Words of the fix's added lines that its removed lines do not have: what it brings into play."""
     added = {word.lower() for line in added_lines(case.fix) for word in IDENTIFIER.findall(line)}
+    added &= case.code_words
     removed = {word.lower() for line in removed_lines(case.fix) for word in IDENTIFIER.findall(line)}
     parts = {part for word in added - removed for part in word.split("_") if len(part) >= 4}
     allowed = {word.lower() for word in case.allowed}
