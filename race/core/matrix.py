@@ -101,11 +101,15 @@ def _test_folder(path: str) -> str:
     return ""
 
 
-def cell_paths(suite: Suite, cell: Cell, changes: Mapping[str, Change]) -> tuple[str, ...]:
-    """The suite's paths that exist in a cell: old cells lack the files that the test patch adds."""
-    if has_new_tests(cell):
+def cell_paths(suite: Suite, cell: Cell, changes: Mapping[str, Change]) -> tuple[str, ...] | None:
+    """The suite's paths that exist in a cell, or None when there is nothing to run.
+
+    Old cells lack the files that the test patch adds. A suite without paths is what the project's
+    own settings name.
+    """
+    if has_new_tests(cell) or not suite.paths:
         return suite.paths
-    return tuple(path for path in suite.paths if changes.get(path) != "added")
+    return tuple(path for path in suite.paths if changes.get(path) != "added") or None
 
 
 def spread(items: Sequence[str], limit: int) -> tuple[str, ...]:

@@ -90,51 +90,62 @@ def run_matrix(
     does not fit, the touched files alone are run. `settled` is a choice made before, which is kept.
     """
     seen: dict[Cell, list[Observation | None]] = {cell: [None] * runs for cell in CELLS}
-    suite = touched
-    if settled is not None:
-        suite = settled
-    elif whole is not None and suite_seconds > 0:
+    suite = settled or touched
+    if settled is None and whole is not None and suite_seconds > 0:
         say("measuring the whole suite")
-        limit = min(suite_seconds, subject.run_seconds)
-        first = observe_cell(
-            engine, subject, "new-with", plan_of(subject, whole.paths, run_seconds=limit)
-        )
-        if first.ended == "finished" and first.tests:
-            suite = Suite(width="whole", paths=whole.paths, why=f"it fits into {suite_seconds:g} s")
-            seen["new-with"][0] = first
-        else:
-            why = f"the whole suite does not fit into {suite_seconds:g} s"
-            suite = Suite(width="touched", paths=touched.paths, why=why)
-    wanted = [
-        (cell, run)
+        suite, seen["new-with"][0] = _widest(engine, subject, touched, whole, suite_seconds)
+    wanted = {
+        (cell, run): plan_of(subject, paths)
         for cell, run in schedule(runs)
-        if seen[cell][run] is None and cell_paths(suite, cell, changes)
-    ]
-    stop = threading.Event()
-    done = 0
-
-    def one(cell: Cell, run: int) -> None:
-        nonlocal done
-        plan = plan_of(subject, cell_paths(suite, cell, changes))
-        seen[cell][run] = observe_cell(engine, subject, cell, plan, stop)
-        done += 1
-        say(f"matrix: {done} of {len(wanted)} runs")
-
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures: list[Future[None]] = [pool.submit(one, cell, run) for cell, run in wanted]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:
-            if any(future.done() and future.exception() for future in futures) or not all(
-                future.done() for future in futures
-            ):
-                stop.set()
-                for future in futures:
-                    future.cancel()
-    _raise_first(futures)
+        if seen[cell][run] is None and (paths := cell_paths(suite, cell, changes)) is not None
+    }
+    for (cell, run), one in _all(engine, subject, wanted, say).items():
+        seen[cell][run] = one
     return MatrixRuns(
         suite, {cell: [one for one in row if one is not None] for cell, row in seen.items()}
     )
+
+
+def _widest(
+    engine: Engine, subject: Subject, touched: Suite, whole: Suite, suite_seconds: float
+) -> tuple[Suite, Observation | None]:
+    """The whole suite and its first run when it fits the budget, else the touched files."""
+    limit = min(suite_seconds, subject.run_seconds)
+    plan = plan_of(subject, whole.paths, run_seconds=limit)
+    first = observe_cell(engine, subject, "new-with", plan)
+    if first.ended == "finished" and first.tests:
+        return Suite(width="whole", paths=whole.paths, why=f"it fits into {suite_seconds:g} s"), first
+    why = f"the whole suite does not fit into {suite_seconds:g} s"
+    return Suite(width="touched", paths=touched.paths, why=why), None
+
+
+def _all(
+    engine: Engine,
+    subject: Subject,
+    wanted: Mapping[tuple[Cell, int], Plan],
+    say: Callable[[str], None],
+) -> dict[tuple[Cell, int], Observation]:
+    """Run the plans of cells, each in its own container; the first failure ends the others."""
+    stop = threading.Event()
+    done: dict[tuple[Cell, int], Observation] = {}
+
+    def one(cell: Cell, run: int, plan: Plan) -> None:
+        try:
+            done[cell, run] = observe_cell(engine, subject, cell, plan, stop)
+        except BaseException:
+            stop.set()
+            raise
+        say(f"matrix: {len(done)} of {len(wanted)} runs")
+
+    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
+        futures = [pool.submit(one, cell, run, plan) for (cell, run), plan in wanted.items()]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        except BaseException:
+            stop.set()
+            raise
+    _raise_first(futures)
+    return done
 
 
 def _raise_first(futures: list[Future[None]]) -> None:

@@ -15,7 +15,7 @@ from race.settings import ReliabilitySection
 from race.work.cells import Subject
 from race.work.observing import observe_many
 
-BATCHES = (4, 10, 15)
+BATCHES = (5, 18)
 """Runs per launcher: a new one gets a fresh interpreter, hash seed and memory layout to fork from."""
 QUOTA = 0.25
 LOST_PROCESS = ("hang", "crashed")

@@ -84,6 +84,10 @@ def test_paths_of_a_real_git_diff_are_found_whatever_their_names(tmp_path):
     assert suite.paths == ("tests/test_a.py", "tests/test_new.py")
     old = cell_paths(suite, "old-with", touched_files(patch))
     assert old == ("tests/test_a.py",)
+    added = Suite(width="touched", paths=("tests/test_new.py",))
+    assert cell_paths(added, "old-without", touched_files(patch)) is None
+    assert cell_paths(added, "new-without", touched_files(patch)) == ("tests/test_new.py",)
+    assert cell_paths(Suite(width="whole", paths=()), "old-with", touched_files(patch)) == ()
 
 
 def test_helpers_are_run_only_when_there_is_nothing_else():
