@@ -322,7 +322,7 @@ def run_all(
     before: dict[str, bytes], after: dict[str, bytes], items: list[InterfaceItem], ids: list[str],
 ) -> Outcome | str:  # fmt: skip
     """With the fix, bare, and with stubs, in one container."""
-    spec = ContainerSpec(runtime, Limits(memory_mb=2048, cpus=2, pids=1024), workdir="/", lifetime=900,
+    spec = ContainerSpec(runtime, Limits(memory_mb=2048, cpus=1, pids=1024), workdir="/", lifetime=900,
                          capabilities=("CHOWN", "DAC_OVERRIDE", "FOWNER"))  # fmt: skip
     for until in (row["merged_at"], ""):
         site = packages.tar(row["repo"], until)

@@ -25,6 +25,7 @@ from race.core.statement.writer import Facts
 from race.core.statement_audit.case import Case
 from race.core.validated import Validated
 from race.store import Store, TaskFolder
+from race.work.stage import stage_named
 
 HERE = Path(__file__).parent
 collect_ignore_glob = ["projects/*"]
@@ -212,6 +213,7 @@ def as_task(folder: Path, project: Project, settings: str = "") -> TaskFolder:
             fail_to_pass=tuple(sorted(FAILURES[project.name])),
             pass_to_pass=PASSING[project.name],
             failures=FAILURES[project.name],
+            inputs=stage_named("validate").inputs(task, Store(folder)),
         )
     )
     return task

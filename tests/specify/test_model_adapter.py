@@ -10,11 +10,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+
+from race.core.specified import Specified
+from race.store import TaskFolder
 
 pytestmark = pytest.mark.slow
 
@@ -130,3 +134,31 @@ def test_what_the_user_must_set_right(name: str, answers: dict[str, dict[str, An
     """A refused key or an unknown model is exit 3 at once."""
     assert (answers[name]["error"], answers[name]["exit"]) == ("Missing", 3)
     assert answers[name]["naps"] == []
+
+
+def test_the_whole_command_with_a_served_model(
+    chat: ModuleType, task_of: Callable[..., TaskFolder]
+) -> None:
+    """`race specify` asks a served writer and a served auditor; a second run has nothing to do."""
+    task = task_of("harbour", '[specify]\nmodel = "openai/writer"\nauditor_model = "openai/judge"\n')
+    good = (Path(__file__).parent / "battery" / "good" / "harbour-plain.md").read_text()
+    said = "A task that waits while the pool is closed must get a PoolClosed error promptly."
+    rows = [{"test": at, "covered": True, "sentence": said} for at in (1, 2, 3)]
+
+    def answer(body: dict[str, Any]) -> str:
+        return good if body["model"] == "writer" else json.dumps(rows)
+
+    command = [sys.executable, "-m", "race", "specify", str(task.path.parent), "--json"]
+    with chat.ChatServer([chat.rate_limited(0), answer]) as server:
+        environment = {**os.environ, "OPENAI_API_BASE": server.base, "OPENAI_API_KEY": "key-for-nobody"}
+        runs = [
+            subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100)
+            for _ in range(2)
+        ]
+    assert [json.loads(run.stdout)["done"] for run in runs] == [[task.id], []]
+    record = task.read(Specified)
+    assert record is not None
+    assert (record.writer, record.auditor) == ("openai/writer", "rules+openai/judge")
+    assert [call.role for call in record.calls] == ["writer", "auditor"]
+    assert (task.path / "statement.md").read_text() == good
+    assert [body["model"] for body in server.asked] == ["writer", "writer", "judge"]

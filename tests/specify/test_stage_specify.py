@@ -12,6 +12,7 @@ import pytest
 from race.cli import run
 from race.core.records import Mined, sha256
 from race.core.specified import Specified
+from race.core.validated import Validated
 from race.errors import Accident, RateLimited
 from race.ports import Model, ModelReply
 from race.progress import Progress
@@ -19,6 +20,7 @@ from race.settings import Workspace
 from race.stages import specify
 from race.stages._loop import Tally, run_stage
 from race.store import Store, TaskFolder
+from race.work.stage import stage_named
 from race.workbench import Workbench
 
 BATTERY = Path(__file__).parent / "battery"
@@ -60,12 +62,6 @@ def specified(task: TaskFolder, *models: Scripted, force: bool = False) -> Tally
     store = Store(task.path.parent)
     progress = Progress("specify", 1, quiet=True)
     return run_stage(specify.STAGE, store, Bench(*models), [task.id], force=force, progress=progress)
-
-
-@pytest.fixture(autouse=True)
-def stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Earlier stages of these tasks are made by hand: their inputs are not looked at."""
-    monkeypatch.setattr("race.stages._loop.blocked_by", lambda task, store, name: None)
 
 
 def record(task: TaskFolder) -> Specified:
@@ -310,12 +306,16 @@ def test_help_and_unknown_id(
 
 
 def test_a_changed_record_makes_it_due(task_of: Callable[..., TaskFolder]) -> None:
-    """Another title in the mining record is another input; the statement is written again."""
+    """Another kind in the mining record is another input; the statement is written again."""
     task = task_of("harbour")
     specified(task)
-    mined = task.read(Mined)
+    mined, validated = task.read(Mined), task.read(Validated)
     assert mined is not None
+    assert validated is not None
     task.write(mined.model_copy(update={"kind": "leak"}))
+    assert specified(task).pending == [task.id]
+    inputs = stage_named("validate").inputs(task, Store(task.path.parent))
+    task.write(validated.model_copy(update={"inputs": inputs}))
     assert specified(task).done == [task.id]
     text = (task.path / "statement.md").read_bytes()
     assert b"Leak in `harbour.Pool`" in text
