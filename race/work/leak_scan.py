@@ -162,7 +162,10 @@ def _not_checked(view: ImageView, wanted: Wanted, probes: Sequence[ProbeResult])
             "stand in the base tree or on the patch's old side: too common to look for"
         )
     if not wanted.base_known:
-        yield "no base tree was given: a line or two in a tracked file of the work tree is not a finding"
+        yield (
+            "no base tree was given: a few lines of the fix in a tracked module that it does not touch "
+            "are taken for the project's own idiom"
+        )
 
 
 def _scans(

@@ -155,3 +155,14 @@ def tar_of() -> Callable[[Path, Path], Path]:
 def names() -> str:
     """A prefix for images of these tests."""
     return "race-tests-seal"
+
+
+@pytest.fixture
+def in_one_commit() -> Callable[[Path], None]:
+    """Make a folder one commit of a fresh repository, all with one modification time."""
+
+    def commit(root: Path) -> None:
+        fresh_repository(root)
+        level_times(root)
+
+    return commit

@@ -158,12 +158,19 @@ class Judge:
         if names and not _TESTLIKE.search(path):
             return False
         if path.endswith((".py", ".pyi", ".pyx")):
-            return lines < 3
+            namesake = path.rsplit("/", 1)[-1] in {p.rsplit("/", 1)[-1] for p in touched}
+            share = 0.5 if namesake else 0.9
+            return lines < 4 or lines < share * self._line_count(fragments[0])
         if lines == 0:
             return True
         longest = max((len(f.needle) for f in fragments if f.form != "name"), default=0)
         repeated = all(self._spread[f] > 1 for f in fragments if f.form == "line")
         return lines < 2 and (longest < 40 or repeated)
+
+    def _line_count(self, like: Fragment) -> int:
+        """How many distinct lines are looked for of the patched file that a piece comes from."""
+        same = (f for f in self._wanted.fragments if (f.source, f.file) == (like.source, like.file))
+        return distinct_lines(same)
 
     @cached_property
     def _spread(self) -> Counter[Fragment]:
