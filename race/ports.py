@@ -193,11 +193,13 @@ class Resolver(Protocol):
         constraints: Sequence[str] = (),
         omit: Sequence[str] = (),
         built: Mapping[str, Path] | None = None,
+        later: Mapping[str, datetime] | None = None,
     ) -> str:
         """A lock: sorted lines `name==version --hash=sha256:...`, one file for each package.
 
         `omit` names packages that are resolved but not locked (the project itself). `built` are
         wheels made from source archives, by the archive's SHA-256, which is then what is locked.
+        `later` gives single packages another cut-off.
         Raises Unresolvable (about the project) or Unreachable (about the index).
         """
 
@@ -245,6 +247,9 @@ class History(Protocol):
 
     def wide_diffs(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, bytes]]:
         """The diff of each request's code files with whole functions as context, in order."""
+
+    def linked(self, request: PullRequest) -> tuple[str, ...]:
+        """All issues that a request closes, also those that only the source's own pages tell."""
 
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""

@@ -12,6 +12,7 @@ import re
 import tarfile
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -71,6 +72,8 @@ class GitHistory:
         self._git_dir = _git_dir(path)
         self._git = Git(str(path))
         self._git.update_environment(**_environment(self._git_dir))
+        self.close = weakref.finalize(self, self._git.clear_cache)
+        """Ends the process that reads objects; called when this object is gone, or before."""
         self._lock = threading.Lock()
         self._trees: dict[str, str] = {}
 
@@ -149,6 +152,10 @@ class GitHistory:
                 "diff-tree", "--stdin", "-r", "-p", "-W", *_DIFF[:-1], "--", *_WANTED,
             ]  # fmt: skip
             yield from self._for_each(command, requests, separated=False)
+
+    def linked(self, request: PullRequest) -> tuple[str, ...]:
+        """Issues that its message closes; a clone knows no others."""
+        return request.linked_issues
 
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""

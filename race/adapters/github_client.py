@@ -14,6 +14,7 @@ import re
 import tempfile
 import time
 import zlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ PAGE = 100
 _TRIES = 5
 _NEXT = re.compile(r'<[^>]*>;\s*rel="next"')
 _VERSION = 1
+_AT_HAND = 400
 
 
 class GithubClient:
@@ -61,6 +63,7 @@ class GithubClient:
         self._cache = cache / hashlib.sha256(self.url.encode()).hexdigest()[:12] if cache else None
         self._wait_at_most, self._sleep, self._say = wait_at_most, sleep, say
         self._has_token = bool(token)
+        self._fixed: OrderedDict[str, tuple[Any, bool]] = OrderedDict()
         self.asked = 0
         """Requests sent, conditional ones included."""
 
@@ -83,9 +86,11 @@ class GithubClient:
 
     def _ask(self, path: str, parameters: dict[str, Any], for_ever: bool) -> tuple[Any, bool]:
         name = f"{path}?{json.dumps(parameters, sort_keys=True)}"
+        if name in self._fixed:
+            return self._fixed[name]
         kept = self._kept(name)
         if kept is not None and for_ever:
-            return kept["body"], kept["more"]
+            return self._remember(name, kept["body"], kept["more"])
         headers = {"If-None-Match": kept["etag"]} if kept is not None and kept["etag"] else {}
         answered, body = self._patiently(path, parameters, headers)
         if kept is not None and str(answered.get("status", "")).startswith("304"):
@@ -96,6 +101,13 @@ class GithubClient:
             raise Unreachable(f"{self.url}{path}: an empty answer")
         more = bool(_NEXT.search(str(answered.get("link", ""))))
         self._keep(name, {"etag": answered.get("etag", ""), "more": more, "body": body})
+        return self._remember(name, body, more) if for_ever else (body, more)
+
+    def _remember(self, name: str, body: Any, more: bool) -> tuple[Any, bool]:
+        """Keep what cannot change at hand: the last few hundred answers."""
+        self._fixed[name] = (body, more)
+        if len(self._fixed) > _AT_HAND:
+            self._fixed.popitem(last=False)
         return body, more
 
     def _patiently(

@@ -57,11 +57,13 @@ class UvResolver:
         constraints: Sequence[str] = (),
         omit: Sequence[str] = (),
         built: Mapping[str, Path] | None = None,
+        later: Mapping[str, datetime] | None = None,
     ) -> str:
         """A lock: sorted lines `name==version --hash=sha256:...`, one file for each package.
 
         `omit` names packages that are resolved but not locked (the project itself). `built` are
         wheels made from source archives, by the archive's SHA-256, which is then what is locked.
+        `later` gives single packages another cut-off.
         Raises Unresolvable when no set of wheels meets the requirements before the cut-off,
         Unreachable when the index does not answer.
         """
@@ -69,7 +71,10 @@ class UvResolver:
         lines = []
         made = {path.name: digest for digest, path in (built or {}).items()}
         local = [*(built or {}).values()]
-        for package in self._pylock(requirements, python, cutoff, constraints, omit, local=local):
+        packages = self._pylock(
+            requirements, python, cutoff, constraints, omit, local=local, later=later or {}
+        )
+        for package in packages:
             wheel = best_wheel(package.get("wheels", ()), tags)
             if wheel is None:
                 raise Unresolvable(f"{package['name']} {package.get('version')} has no wheel for us")
@@ -133,6 +138,7 @@ class UvResolver:
         *,
         deps: bool = True,
         local: Sequence[Path] = (),
+        later: Mapping[str, datetime] | None = None,
     ) -> list[dict[str, Any]]:
         with tempfile.TemporaryDirectory(prefix="race-lock-") as name:
             folder = Path(name)
@@ -148,8 +154,9 @@ class UvResolver:
                 (folder / path.name).hardlink_to(path)
             command += ["--find-links", "."] if local else []
             if cutoff is not None:
-                moment = cutoff.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                command += ["--exclude-newer", moment]
+                command += ["--exclude-newer", _moment(cutoff)]
+            for package, moment in (later or {}).items():
+                command += ["--exclude-newer-package", f"{package}={_moment(moment)}"]
             try:
                 done = subprocess.run(
                     command,
@@ -176,7 +183,7 @@ class UvResolver:
             if not key.startswith("UV_") or (key in mine and not self._index_url)
         }
         kept["UV_CACHE_DIR"] = str(self._cache / "index")
-        kept["NO_COLOR"] = "1"
+        kept |= {"NO_COLOR": "1", "UV_HTTP_RETRIES": "2"}
         if self._index_url:
             kept["UV_DEFAULT_INDEX"] = self._index_url
         if self._ca_bundle:
@@ -269,6 +276,10 @@ def _source_version(name: str) -> Version | None:
         return parse_sdist_filename(name)[1]
     except InvalidSdistFilename:
         return None
+
+
+def _moment(when: datetime) -> str:
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _uploaded(file: Mapping[str, Any]) -> datetime:

@@ -177,6 +177,7 @@ def _with_patches(history: History, entry: _Open, record: Mined, rules: MineSect
             "test_files": parts.tests,
             "other_files": parts.other,
             "fix_lines": parts.fix_lines,
+            "linked_issues": history.linked(request),
         }
     )
     return Judged(record, parts.fix, parts.test) if record.accepted else Judged(record)

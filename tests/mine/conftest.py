@@ -1,0 +1,333 @@
+"""Repositories and a server for the tests of mining: real git, real HTTP."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from git import Git
+
+from race.adapters.git_history import GitHistory
+
+RELEASE = """
+[release]
+name = "try"
+canary = "00000000-0000-4000-8000-00000000000a"
+"""
+
+
+class Repository:
+    """A git repository that a test writes step by step, with fixed dates and names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._clock = path, 1_700_000_000
+        path.mkdir(parents=True)
+        self.git("init", "-q", "-b", "main")
+
+    def git(self, *arguments: str, stdin: bytes | None = None) -> str:
+        stamp = f"{self._clock} +0000"
+        person = {"NAME": "Sample Author", "EMAIL": "sample@example.invalid", "DATE": stamp}
+        environment = {f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in person.items()}
+        done = subprocess.run(
+            ["git", "-c", "core.autocrlf=false", *arguments],
+            cwd=self.path,
+            input=stdin,
+            capture_output=True,
+            check=True,
+            env={
+                "PATH": "/usr/bin:/bin",
+                "HOME": "/nonexistent",
+                "GIT_CONFIG_NOSYSTEM": "1",
+                **environment,
+            },
+        )
+        return done.stdout.decode().strip()
+
+    def write(self, files: dict[str, bytes | str | None]) -> None:
+        for name, data in files.items():
+            file = self.path / name
+            if data is None:
+                file.unlink()
+                continue
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data.encode() if isinstance(data, str) else data)
+
+    def commit(self, message: str, files: dict[str, bytes | str | None] | None = None) -> str:
+        self._clock += 86_400
+        self.write(files or {})
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def merge(self, number: int, title: str, files: dict[str, bytes | str | None]) -> str:
+        """A pull request as a merge commit: its commit on a branch of its own, then the merge."""
+        self.git("checkout", "-q", "-b", f"branch-{number}")
+        self.commit(f"work on {number}", files)
+        self.git("checkout", "-q", "main")
+        self._clock += 86_400
+        message = f"Merge pull request #{number} from someone/branch-{number}\n\n{title}"
+        self.git("merge", "-q", "--no-ff", "-m", message, f"branch-{number}")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """An empty repository."""
+    return Repository(tmp_path / "project")
+
+
+RACY = """
+class Counter:
+    def __init__(self):
+        self.value = 0
+
+    async def add(self):
+        value = self.value
+        await pause()
+        self.value = value + 1
+"""
+FIXED = RACY.replace("        value = self", "        async with self._lock:\n            value = self")
+RACE_TEST = """
+import asyncio
+
+
+async def test_concurrent_adds_do_not_race():
+    counter = Counter()
+    await asyncio.wait_for(asyncio.gather(*(counter.add() for _ in range(9))), 5)
+    assert counter.value == 9
+"""
+
+
+@pytest.fixture(scope="session")
+def licence_text() -> str:
+    """A licence text that is recognised."""
+    return (Path(__file__).parents[2] / "LICENSE").read_text()
+
+
+@pytest.fixture
+def small(repository: Repository, licence_text: str) -> Repository:
+    """Three pull requests: a fix of a race (merge commit), a feature (squash), documentation."""
+    repository.commit("start", {"LICENSE": licence_text, "pkg/__init__.py": "", "pkg/counter.py": RACY,
+                                "tests/test_counter.py": "def test_nothing(): pass\n"})  # fmt: skip
+    fix: dict[str, bytes | str | None] = {
+        "pkg/counter.py": FIXED.replace("        await", "            await").replace(
+            "        self.value = value", "            self.value = value"
+        ),
+        "tests/test_counter.py": RACE_TEST,
+    }
+    repository.merge(1, "Fix race condition when tasks add at the same time", fix)
+    repository.commit("Add Counter.reset (#2)", {
+        "pkg/counter.py": RACY + "\n    def reset(self):\n        self.value = 0\n",
+        "tests/test_counter.py": RACE_TEST + "\n\ndef test_reset():\n    Counter().reset()\n",
+    })  # fmt: skip
+    repository.commit("Explain locks (#3)", {"README.md": "Locks.\n"})
+    return repository
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """An empty release folder."""
+    folder = tmp_path / "release"
+    folder.mkdir()
+    (folder / "release.toml").write_text(RELEASE)
+    return folder
+
+
+@dataclass
+class GithubServer:
+    """Answers like GitHub's API from a local clone: pages, ETags, limits, failures.
+
+    `limit` is how many requests an hour takes; a conditional request that finds nothing changed is
+    free. `faults` are answers to give instead, first come first served: (status, headers, message).
+    """
+
+    clone: Path
+    repo: str
+    limit: int = 100_000
+    per_page: int = 7
+    faults: list[tuple[int, dict[str, str], str]] = field(default_factory=list)
+    connected: dict[int, int] = field(default_factory=dict)
+    remaining: int = 0
+    reset: float = 0.0
+    served: list[tuple[int, str]] = field(default_factory=list)
+    url: str = ""
+
+    def __post_init__(self) -> None:
+        self.history = GitHistory(self.clone, self.repo)
+        self.requests = {r.number: r for r in self.history.pull_requests()}
+        self.remaining = self.limit
+        self.reset = time.time() + 3600
+        self._lock = threading.Lock()
+        self._commits: dict[str, dict[str, Any]] = {}
+        self._git = Git(str(self.clone))
+
+    def git(self, *arguments: str) -> bytes:
+        return subprocess.run(
+            ["git", "-C", str(self.clone), *arguments], capture_output=True, check=True
+        ).stdout
+
+    def answer(self, path: str, query: dict[str, str]) -> Any:
+        """The body of an answer, or None when there is no such thing."""
+        root = f"/repos/{self.repo}"
+        if path == root:
+            return {"full_name": self.repo, "default_branch": "main"}
+        rest = path.removeprefix(root + "/").split("/")
+        if rest == ["pulls"]:
+            rows = [self._row(number) for number in self.requests]
+            return sorted(rows, key=lambda row: (row["updated_at"], row["number"]), reverse=True)
+        if rest[0] == "pulls":
+            return self._row(int(rest[1])) | {"commits": 1}
+        if rest[0] == "commits":
+            return self._commit(rest[1])
+        if rest[:2] == ["git", "trees"]:
+            return self._tree(rest[2], "recursive" in query)
+        if rest[:2] == ["git", "blobs"]:
+            data = self._git.get_object_data(rest[2])[3]
+            return {"sha": rest[2], "encoding": "base64", "content": base64.encodebytes(data).decode()}
+        if rest[0] == "issues" and rest[2] == "timeline":
+            issue = self.connected.get(int(rest[1]))
+            source = {"issue": {"number": issue, "repository": {"full_name": self.repo}}}
+            return [{"event": "connected", "source": source}] if issue else [{"event": "labeled"}]
+        return None
+
+    def _row(self, number: int) -> dict[str, Any]:
+        request = self.requests[number]
+        return {
+            "number": number,
+            "title": request.title,
+            "body": request.body.replace("\n", "\r\n"),
+            "state": "closed",
+            "merged_at": request.merged_at,
+            "updated_at": request.merged_at,
+            "merge_commit_sha": request.merge_commit,
+        }
+
+    def _commit(self, sha: str) -> dict[str, Any]:
+        if sha not in self._commits:
+            self._commits[sha] = self._read_commit(sha)
+        return self._commits[sha]
+
+    def _read_commit(self, sha: str) -> dict[str, Any]:
+        fields = self.git("log", "-1", "--format=%T%x00%P%x00%aI%x00%cI%x00%B", sha).decode().split("\0")
+        tree, parents, authored, committed, message = fields
+        base = parents.split()[0] if parents else tree
+        files = []
+        raw = self.git("diff-tree", "-r", "-M", "--no-abbrev", "-z", base, sha).decode().split("\0")
+        while raw and raw[0]:
+            *_, new, status = raw.pop(0).split()
+            name = raw.pop(0)
+            words = {"A": "added", "D": "removed", "M": "modified", "R": "renamed", "T": "changed"}
+            file = {"filename": name, "status": words[status[0]], "sha": new}
+            if status[0] == "R":
+                file |= {"previous_filename": name, "filename": raw.pop(0)}
+            files.append(file)
+        return {
+            "sha": sha,
+            "parents": [{"sha": parent} for parent in parents.split()],
+            "commit": {
+                "message": message.strip(),
+                "tree": {"sha": tree},
+                "author": {"date": authored},
+                "committer": {"date": committed},
+            },
+            "files": files,
+        }
+
+    def _tree(self, sha: str, recursive: bool) -> dict[str, Any]:
+        flags = ["-r", "-t"] if recursive else []
+        entries = []
+        for line in self.git("ls-tree", "-z", *flags, sha).decode().split("\0")[:-1]:
+            head, _, path = line.partition("\t")
+            mode, kind, blob = head.split()
+            entries.append({"path": path, "mode": mode, "type": kind, "sha": blob})
+        return {"sha": sha, "tree": entries, "truncated": False}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    github: GithubServer
+
+    def log_message(self, *arguments: Any) -> None:
+        """Quiet."""
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        query = {key: values[0] for key, values in parse_qs(parts.query).items()}
+        with self.github._lock:
+            status, headers, body = self._respond(parts.path, query)
+            self.github.served.append((status, self.path))
+        data = b"" if status == 304 else json.dumps(body).encode()
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _respond(self, path: str, query: dict[str, str]) -> tuple[int, dict[str, str], Any]:
+        server = self.github
+        if server.faults:
+            status, headers, message = server.faults.pop(0)
+            return status, headers, {"message": message}
+        if time.time() >= server.reset:
+            server.remaining, server.reset = server.limit, time.time() + 3600
+        body = server.answer(path, query)
+        headers = self._limits()
+        if body is None:
+            return 404, headers, {"message": "Not Found"}
+        if isinstance(body, list):
+            size = min(int(query.get("per_page", 30)), server.per_page)
+            page = int(query.get("page", 1))
+            if len(body) > page * size:
+                headers["Link"] = f'<{server.url}{path}?page={page + 1}>; rel="next"'
+            body = body[(page - 1) * size : page * size]
+        tag = '"' + hashlib.sha256(json.dumps(body).encode()).hexdigest() + '"'
+        headers["ETag"] = tag
+        if self.headers.get("If-None-Match") == tag:
+            return 304, headers, None
+        if server.remaining <= 0:
+            return 403, self._limits(), {"message": "API rate limit exceeded for you"}
+        server.remaining -= 1
+        return 200, headers | self._limits(), body
+
+    def _limits(self) -> dict[str, str]:
+        return {
+            "X-RateLimit-Limit": str(self.github.limit),
+            "X-RateLimit-Remaining": str(self.github.remaining),
+            "X-RateLimit-Reset": str(int(self.github.reset)),
+        }
+
+
+@pytest.fixture
+def github(tmp_path: Path) -> Iterator[Callable[..., GithubServer]]:
+    """Starts servers that speak GitHub's API on 127.0.0.1."""
+    running = []
+
+    def start(clone: Path, repo: str, **settings: Any) -> GithubServer:
+        server = GithubServer(clone, repo, **settings)
+        handler = type("Handler", (_Handler,), {"github": server})
+        http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        http.daemon_threads = True
+        server.url = f"http://127.0.0.1:{http.server_address[1]}"
+        threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
+        running.append((http, server))
+        return server
+
+    yield start
+    for http, server in running:
+        http.shutdown()
+        http.server_close()
+        server.history.close()
+        server._git.clear_cache()

@@ -1,0 +1,193 @@
+"""Mining from GitHub's API, against a server that speaks it from a real clone."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from race.adapters.git_history import GitHistory
+from race.adapters.git_scratch import ScratchRepository
+from race.adapters.github_client import GithubClient
+from race.adapters.github_history import GithubHistory
+from race.cli import run
+from race.errors import Missing, RateLimited, Unreachable, UsageError
+from race.sample import write_sample
+from race.settings import MineSection
+from race.work.mining import Judged, judge
+
+REPO = "sample/brook"
+
+
+@pytest.fixture(scope="module")
+def brook(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("brook") / "project"
+    write_sample(path)
+    return path
+
+
+def quiet(what: str, done: int, total: int) -> None:
+    pass
+
+
+def judged(history: Any) -> dict[int, Judged]:
+    requests = list(history.pull_requests())
+    return {found.record.pr: found for found in judge(history, requests, MineSection(), quiet)}
+
+
+def client(server: Any, cache: Path | None = None, **settings: Any) -> GithubClient:
+    return GithubClient(api_url=server.url, cache=cache, **settings)
+
+
+def test_both_sources_give_the_same_candidates(brook: Path, github: Callable[..., Any]) -> None:
+    """Record for record and patch byte for patch byte, a clone and the API agree."""
+    server = github(brook, REPO)
+    from_clone = judged(GitHistory(brook, REPO))
+    from_api = judged(GithubHistory(REPO, client(server), ScratchRepository()))
+    assert from_api == from_clone
+    assert sum(found.record.accepted for found in from_api.values()) >= 10
+
+
+def test_trees_and_archives_are_the_same(brook: Path, github: Callable[..., Any]) -> None:
+    """What later stages ask of a history does not depend on its source."""
+    server = github(brook, REPO)
+    local, remote = GitHistory(brook, REPO), GithubHistory(REPO, client(server), ScratchRepository())
+    commit = next(iter(local.pull_requests())).base_commit
+    assert remote.archive(commit) == local.archive(commit)
+    assert remote.files(commit) == local.files(commit)
+    assert remote.top(commit) == local.top(commit)
+    assert remote.read(commit, "pyproject.toml") == local.read(commit, "pyproject.toml")
+    assert remote.read(commit, "no/such") is None
+
+
+def test_a_second_run_costs_nothing_of_the_limit(
+    small: Any, github: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Kept answers are asked for conditionally, or not at all when they cannot change."""
+    server = github(small.path, REPO)
+    cache = tmp_path / "cache"
+    judged(GithubHistory(REPO, client(server, cache), ScratchRepository()))
+    spent, server.served[:] = server.remaining, []
+    again = judged(GithubHistory(REPO, client(server, cache), ScratchRepository()))
+    assert server.remaining == spent
+    assert {status for status, _ in server.served} == {304}
+    assert len(again) == len(server.requests)
+
+
+def test_a_limit_is_waited_for(small: Any, github: Callable[..., Any]) -> None:
+    """When the hour's requests are spent, the client waits until they are given back."""
+    server = github(small.path, REPO, limit=5)
+    server.reset = time.time() + 1000
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        server.limit, server.reset = 100_000, 0.0
+
+    history = GithubHistory(REPO, client(server, sleep=sleep), ScratchRepository())
+    assert len(judged(history)) == len(server.requests)
+    assert len(pauses) == 1
+    assert 900 < pauses[0] < 1003
+
+
+def test_a_long_limit_ends_the_run_and_the_next_one_goes_on(
+    small: Any, github: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Nothing that was asked for is lost: the sum of both runs is one run's number of requests."""
+    whole = github(small.path, REPO)
+    judged(GithubHistory(REPO, client(whole), ScratchRepository()))
+    needed = whole.limit - whole.remaining
+    server = github(small.path, REPO, limit=needed // 2)
+    cache = tmp_path / "cache"
+    with pytest.raises(RateLimited) as caught:
+        judged(GithubHistory(REPO, client(server, cache, wait_at_most=60), ScratchRepository()))
+    assert caught.value.retry_after is not None
+    assert caught.value.retry_after > 60
+    server.limit, server.reset = 100_000, 0.0
+    judged(GithubHistory(REPO, client(server, cache), ScratchRepository()))
+    assert server.limit - server.remaining <= needed - needed // 2 + 3
+
+
+def test_secondary_limits_and_server_failures_are_ridden_out(
+    small: Any, github: Callable[..., Any]
+) -> None:
+    """Retry-After is obeyed; a 502 is tried again, each time after a longer pause."""
+    server = github(small.path, REPO)
+    server.faults = [
+        (403, {"Retry-After": "7"}, "You have exceeded a secondary rate limit"),
+        (502, {}, "Bad gateway"),
+        (503, {}, "Unavailable"),
+        (429, {"Retry-After": "3"}, "Too many requests"),
+    ]
+    pauses: list[float] = []
+    history = GithubHistory(REPO, client(server, sleep=pauses.append), ScratchRepository())
+    assert len(list(history.pull_requests())) == len(server.requests)
+    assert pauses == [7.0, 2.0, 4.0, 3.0]
+
+
+def test_a_server_that_stays_down_is_an_accident(small: Any, github: Callable[..., Any]) -> None:
+    """Five failures in a row, or nobody listening, end the run without a verdict."""
+    server = github(small.path, REPO)
+    server.faults = [(500, {}, "boom")] * 5
+    with pytest.raises(Unreachable, match="status 500, 5 times"):
+        list(
+            GithubHistory(
+                REPO, client(server, sleep=lambda s: None), ScratchRepository()
+            ).pull_requests()
+        )
+    nobody = GithubClient(api_url="http://127.0.0.1:9", sleep=lambda s: None)
+    with pytest.raises(Unreachable):
+        nobody.get("/repos/a/b")
+
+
+def test_refusals_say_what_to_do(small: Any, github: Callable[..., Any]) -> None:
+    """A bad token is the user's to mend, an unknown project is a wrong command line."""
+    server = github(small.path, REPO)
+    server.faults = [(401, {}, "Bad credentials")]
+    with pytest.raises(Missing, match="GITHUB_TOKEN"):
+        client(server, token="wrong").get(f"/repos/{REPO}")
+    with pytest.raises(UsageError, match="not found"):
+        client(server).get("/repos/sample/nothing")
+    with pytest.raises(UsageError, match="no address"):
+        GithubClient(api_url="not-an-address")
+
+
+def test_issues_connected_by_hand_are_linked(small: Any, github: Callable[..., Any]) -> None:
+    """The timeline knows of issues that no closing keyword names."""
+    server = github(small.path, REPO, connected={1: 900})
+    found = judged(GithubHistory(REPO, client(server), ScratchRepository()))
+    assert found[1].record.linked_issues == ("sample/brook#900",)
+
+
+def test_since_ends_the_listing_early(small: Any, github: Callable[..., Any]) -> None:
+    """Pages of what was merged long before are not asked for."""
+    server = github(small.path, REPO, per_page=1)
+    history = GithubHistory(REPO, client(server), ScratchRepository())
+    newest = next(iter(GitHistory(small.path, REPO).pull_requests()))
+    found = list(history.pull_requests(since=datetime.fromisoformat(newest.merged_at)))
+    assert [request.number for request in found] == [newest.number]
+    assert sum("/pulls?" in path for _, path in server.served) <= 2
+
+
+def test_the_command_mines_through_the_api(
+    brook: Path, github: Callable[..., Any], release: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """`race mine R --github OWNER/NAME --api-url URL --json` gives what a clone gives."""
+    server = github(brook, REPO)
+    monkeypatch.setenv("RACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    code = run(["mine", str(release), "--github", REPO, "--api-url", server.url, "--json"])
+    out, err = capsys.readouterr()
+    assert code == 0, err
+    numbers = {row["pr"] for row in json.loads(out)["candidates"]}
+    assert numbers == {
+        pr for pr, found in judged(GitHistory(brook, REPO)).items() if found.record.accepted
+    }
+    for number in numbers:
+        assert (release / f"sample__brook-{number}" / "fix.patch").read_bytes()
