@@ -96,14 +96,15 @@ def ensure_base(
     """
     names = base_names(python, extra)
     if _missing(bench, names):
-        with _one_at_a_time(bench.workspace.cache_dir / "base.lock"):
+        with one_at_a_time(bench.workspace.cache_dir / "base.lock"):
             for kind, ref in _missing(bench, names):
                 _make(bench, names, kind, ref, say)
     return names
 
 
 @contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Hold a lock file, so that what several commands or threads need is made once."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

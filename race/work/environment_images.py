@@ -13,7 +13,7 @@ from typing import Literal
 from race.core.records import digest, sha256
 from race.ports import Image
 from race.render import data_folder, render
-from race.work.base_images import BaseImages, base_recipe
+from race.work.base_images import BaseImages, base_recipe, one_at_a_time
 from race.work.source_wheels import wheel_from_source
 from race.workbench import Workbench
 
@@ -98,7 +98,12 @@ def _script(name: str) -> bytes:
 
 
 def build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
-    """The image of dependencies, made when no image of that recipe is there."""
+    """The image of dependencies, made when no image of that recipe is there; once at a time."""
+    with one_at_a_time(bench.workspace.cache_dir / "locks" / f"deps-{recipe.deps_digest[:24]}"):
+        return _build_deps(bench, recipe, say)
+
+
+def _build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
     have = bench.engine.image(recipe.deps_ref)
     if have is not None and have.labels.get(RECIPE) == recipe.deps_digest:
         return have

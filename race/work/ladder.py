@@ -9,6 +9,7 @@ modules that the tests import added.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -18,7 +19,9 @@ from packaging.utils import canonicalize_name
 from race.core.environment.declared import Declared, parsed
 from race.core.environment.imports import distribution_of, local_modules, missing_modules, used_by_tests
 from race.core.environment.model import Rung
+from race.core.environment.needs import without_pins
 from race.core.environment.plan import Plan, needs_back_end, plan_environment
+from race.core.environment.pythons import runner_cutoff
 from race.core.environment.versions import next_version
 from race.errors import BuildFailed, Unresolvable
 from race.ports import Container, ContainerSpec, Image
@@ -33,6 +36,12 @@ from race.workbench import Workbench
 ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
 COLLECT_SECONDS = 120.0
+RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
+"""What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
+TOO_OLD = re.compile(
+    r"INTERNALERROR>.*(Error|Exception)|required field \"lineno\" missing|module 'ast' has no attribute|"
+    r"has no attribute 'getargspec'|cannot import name '\w+' from 'collections'"
+)
 PROBE = (
     "import importlib.util, json, sys; "
     "print(json.dumps([m for m in json.loads(sys.argv[1]) if importlib.util.find_spec(m) is None]))"
@@ -69,12 +78,16 @@ class Ladder:
     def __post_init__(self) -> None:
         self.tree = tree_of(self.source)
         self.extra: list[str] = [*self.override.requirements]
+        self.runner_later: dict[str, datetime] = {}
 
     def climb(self) -> Top:
         """Raises Unresolvable or BuildFailed with the last reason when no rung holds."""
         top = self._attempt()
         for _ in range(ROUNDS):
-            missing = self._missing(top)
+            missing, said = self._missing(top)
+            if not self.runner_later and self._runner_too_old(top, said):
+                top = self._attempt()
+                continue
             if not missing:
                 break
             known = [*self.rungs]
@@ -89,6 +102,16 @@ class Ladder:
                 self.rungs.append(Rung(name="import-not-met", what=what, why=error.reason[:300]))
                 break
         return top
+
+    def _runner_too_old(self, top: Top, said: str) -> bool:
+        """Whether pytest itself fails on a Python that it does not know; then a later one is taken."""
+        later = runner_cutoff(top.plan.python, self.cutoff)
+        broken = [line for line in said.splitlines() if TOO_OLD.search(line)]
+        if later is None or not broken:
+            return False
+        self.runner_later = dict.fromkeys(RUNNER, later)
+        self._rung("runner-of-this-python", f"pytest of {later:%Y-%m-%d}, pins dropped", broken[0][:300])
+        return True
 
     def _add(self, missing: Mapping[str, str]) -> None:
         for distribution, why in missing.items():
@@ -113,6 +136,7 @@ class Ladder:
         self.say("resolving")
         omit = [plan.project.name] if plan.project.name else []
         base = ensure_base(self.bench, plan.python, self.override.system_packages, say=self.say)
+        needs = without_pins(plan.needs, self.runner_later)
         pinner = Pinner(
             self.bench.resolver,
             python=plan.python,
@@ -121,8 +145,9 @@ class Ladder:
             from_source=lambda digest, archive: wheel_from_source(
                 self.bench, base, digest, archive, self.cutoff, self.say
             ),
+            later=self.runner_later,
         )
-        locked = lock_requirements(pinner, plan.needs, run_time=plan.project.requirements)
+        locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)
         for rung in locked.rungs:
             self._rung(rung.name, rung.what, rung.why)
         return self._install(plan, locked, build, version, variables)
@@ -241,8 +266,9 @@ class Ladder:
             listed = container.get("/repo/.git/info/exclude") or b""
         return tuple(line.lstrip("/") for line in listed.decode("utf-8", "replace").splitlines() if line)
 
-    def _missing(self, top: Top) -> dict[str, str]:
-        """Distributions that the tests use and the image does not have, with the reason for each."""
+    def _missing(self, top: Top) -> tuple[dict[str, str], str]:
+        """Distributions that the tests use and the image does not have, with the reason for each, and
+        what pytest said when it collected."""
         uses = used_by_tests(self.tests, self.tree)
         spec = ContainerSpec(image=top.image.id, lifetime=4 * COLLECT_SECONDS)
         with self.bench.engine.container(spec) as container:
@@ -261,7 +287,7 @@ class Ladder:
         for module in missing_modules(said):
             if module.split(".")[0] not in local:
                 found.setdefault(distribution_of(module), f"collecting the tests: no module {module}")
-        return {key: why for key, why in found.items() if _name(key) not in locked | asked}
+        return {key: why for key, why in found.items() if _name(key) not in locked | asked}, said
 
     def _absent(self, container: Container, modules: list[str]) -> set[str]:
         argv = ["/opt/venv/bin/python", "-c", PROBE, json.dumps(modules)]

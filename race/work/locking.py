@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -45,7 +45,9 @@ class Pinner:
         cutoff: datetime | None,
         omit: Sequence[str] = (),
         from_source: Callable[[str, Path], Path] | None = None,
+        later: Mapping[str, datetime] | None = None,
     ) -> None:
+        self._later = later
         self._resolver, self._python, self._cutoff, self._omit = resolver, python, cutoff, omit
         self._from_source = from_source
         self._built: dict[str, Path] = {}
@@ -62,6 +64,7 @@ class Pinner:
                     cutoff=self._cutoff,
                     omit=self._omit,
                     built=self._built,
+                    later=self._later,
                 )
             except Unresolvable as error:
                 if not self._built_one(error):

@@ -4,7 +4,7 @@
 
 ENTRIES is a JSON Lines file with `repo`, `pr`, `sha` and `base` (and `merged_at`); FOLDER holds clones
 as `<owner>+<name>` or `<owner>/<name>`. Each entry is built from its tree at base, then the changed
-test files run once without and once with the changed product files. The outcomes:
+tests run once without and once with the changed product files. The outcomes:
 
     discriminates   a test fails without the fix and passes with it
     no difference   the tests run, and none of them does
@@ -15,6 +15,7 @@ test files run once without and once with the changed product files. The outcome
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
 import shutil
@@ -77,14 +78,41 @@ def changed(history: Any, entry: dict[str, Any]) -> tuple[dict[str, bytes], dict
     return tests, product
 
 
-def run(bench: Workbench, built: Built, files: list[str], *layers: dict[str, bytes]) -> Observation:
-    """The given test files in a fresh container of the image with these files put in."""
+def changed_tests(history: Any, entry: dict[str, Any], tests: dict[str, bytes]) -> list[str]:
+    """Names of the test functions that are new or differ; empty when that cannot be told."""
+    names: set[str] = set()
+    for path, data in tests.items():
+        if path.endswith(".py"):
+            before = functions(history.read(entry["base"], path) or b"")
+            names |= {name for name, text in functions(data).items() if before.get(name) != text}
+    return sorted(names)
+
+
+def functions(source: bytes) -> dict[str, str]:
+    """Test functions of a file by name, as text."""
+    try:
+        nodes = ast.walk(ast.parse(source))
+    except SyntaxError:
+        return {}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return {node.name: ast.dump(node) for node in nodes
+            if isinstance(node, kinds) and node.name.startswith("test")}  # fmt: skip
+
+
+def run(
+    bench: Workbench, built: Built, files: list[str], names: list[str], *layers: dict[str, bytes]
+) -> Observation:
+    """The given test files in a fresh container of the image with these files put in.
+
+    Only the tests of these names run, when there are any.
+    """
     spec = ContainerSpec(image=built.image.id, capabilities=CAPABILITIES, limits=Limits(cpus=2.0))
     with bench.engine.container(spec) as container:
         for layer in layers:
             if layer:
                 container.put("/repo", layer, uid=1000)
         arguments = [f"--deselect={path}" for path in built.environment.deselect]
+        arguments += ["-k", " or ".join(names)] if names else []
         plan = Plan(
             files=tuple(files),
             arguments=tuple(arguments),
@@ -133,7 +161,9 @@ def one(bench: Workbench, store: Store, history: History, entry: dict[str, Any],
     row.rungs = ", ".join(f"{rung.name} ({rung.what[:40]})" for rung in built.environment.rungs)
     row.added = built.image.size - base
     files = [path for path in tests if path.endswith(".py")]
-    without, with_fix = run(bench, built, files, tests), run(bench, built, files, tests, product)
+    names = changed_tests(history, entry, tests)
+    without = run(bench, built, files, names, tests)
+    with_fix = run(bench, built, files, names, tests, product)
     row.outcome, row.reason = verdict(without, with_fix)
     return row
 

@@ -34,6 +34,7 @@ class FakeResolver:
         constraints: Sequence[str] = (),
         omit: Sequence[str] = (),
         built: Mapping[str, Path] | None = None,
+        later: Mapping[str, datetime] | None = None,
     ) -> str:
         self.asked.append([*requirements])
         names = [re.split(r"[<>=;\[ ]", item)[0] for item in requirements]

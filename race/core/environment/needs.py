@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from packaging.utils import canonicalize_name
 
+from race.core.environment.conda import conda_groups
 from race.core.environment.declared import Declared, Tree, parsed, without_project
 from race.core.environment.legacy import Setup
 from race.core.environment.model import PytestSettings
@@ -78,6 +79,8 @@ def gather_needs(
         sources += _dev_sources(tree, project, extras)
     if not _any_pytest(sources, project, extras):
         sources += _runner_sources([one for one in found if one.ci], project, extras)
+    if not _any_pytest(sources, project, extras):
+        sources += [_Source(where, items, False) for where, items in conda_groups(tree)]
     kept: list[_Source] = []
     for source in sources:
         items = without_project(project.name, source.items, extras)
@@ -166,3 +169,17 @@ def _names(items: Iterable[str]) -> set[str]:
 def _tool(item: str) -> bool:
     found = parsed(item)
     return found is None or NOT_FOR_TESTS.match(canonicalize_name(found.name)) is not None
+
+
+def without_pins(needs: Needs, names: Collection[str]) -> Needs:
+    """The same needs with any version of these packages."""
+
+    def freed(items: tuple[str, ...]) -> tuple[str, ...]:
+        found = [(parsed(item), item) for item in items]
+        return tuple(
+            requirement.name if requirement and canonicalize_name(requirement.name) in names else item
+            for requirement, item in found
+        )
+
+    optional = tuple((where, freed(items)) for where, items in needs.optional)
+    return Needs(freed(needs.requirements), needs.sources, optional)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import UTC, date, datetime, time, timedelta
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -53,6 +53,16 @@ def choose_python(
     good = [version for version in allowed if version in named] or allowed
     out = [version for version in good if RELEASED.get(version, date.max) <= merged]
     return (out or good)[0], said
+
+
+def runner_cutoff(python: str, merged: datetime) -> datetime | None:
+    """Until when pytest may come from, for a Python that is younger than the project's commit.
+
+    pytest has to know the interpreter that it rewrites assertions for: half a year after the first
+    release of that Python. None when the commit is not that old.
+    """
+    known = datetime.combine(RELEASED[python], time(), UTC) + timedelta(days=180)
+    return known if known > merged else None
 
 
 def _allows(specifier: str, version: str) -> bool:
