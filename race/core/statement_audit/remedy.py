@@ -238,9 +238,15 @@ def _advised(sentence: str, words: frozenset[str]) -> str:
         spoken = set(advice[0].lower().split())
         near = {word.lower() for word in IDENTIFIER.findall(sentence[advice.end() :])[:5]}
         for word in sorted((_own(sentence) & words) - spoken):
-            if word in near or "_" in word or word in _CODE_WORDS:
+            if word in near or "_" in word or word in _CODE_WORDS or _as_means(word, sentence):
                 return word
     return ""
+
+
+def _as_means(word: str, sentence: str) -> bool:
+    """`wrap the two steps in a lock`: the word is what something is to be done with."""
+    means = r"\b(?:in|with|under|inside|behind|by|using|holding|taking|through|via)\s+(?:\w+\s+){0,2}"
+    return bool(re.search(means + re.escape(word) + r"\b", sentence, re.IGNORECASE))
 
 
 def sentences(case: Case) -> Iterator[tuple[Line, str]]:
@@ -257,10 +263,15 @@ def _remedy_words(case: Case) -> frozenset[str]:
     added &= case.code_words
     removed = {word.lower() for line in removed_lines(case.fix) for word in IDENTIFIER.findall(line)}
     parts = {part for word in added - removed for part in word.split("_") if len(part) >= 4}
-    allowed = {word.lower() for word in case.allowed}
+    replaced = {word for word in removed if "_" in word.strip("_")}
+    allowed = {
+        part.lower()
+        for word in case.allowed
+        for part in (word, *re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", word))
+    }
     brought = {word for word in added - removed | parts if len(word) >= 4}
     strong = brought & (_CODE_WORDS | {"lock"})
-    return frozenset((brought - _COMMON - allowed) | (strong - allowed))
+    return frozenset((brought - _COMMON - allowed) | (strong - allowed) | (replaced - allowed))
 
 
 _INVISIBLE = re.compile(
