@@ -123,7 +123,7 @@ def _run(
             progress.finished(instance_id, standing["verdict"])
         elif standing["stages"]["seal"] != "accepted":
             tally.pending.append(instance_id)
-            progress.finished(instance_id, "waits for seal")
+            progress.finished(instance_id, f"waits for seal: {standing['verdict']}")
         else:
             ready.append(given(store, store.task(instance_id)))
     stop: list[str] = []
