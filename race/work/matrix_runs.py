@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 from race.core.classify import Run
 from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, schedule
 from race.core.outcomes import Observation, Plan
+from race.core.test_ids import in_file
 from race.errors import Rejection
 from race.ports import Engine
 from race.work.cells import Subject, open_cell, reached_end
@@ -29,14 +30,18 @@ class MatrixRuns:
     cells: Mapping[Cell, list[Observation]]
 
     def outcomes(self) -> dict[Cell, list[Run]]:
-        """The same as classification reads it."""
+        """The same as classification reads it; tests of a file that skips itself are skipped."""
+        ids = {i for observations in self.cells.values() for seen in observations for i in seen.tests}
         return {
-            cell: [
-                Run({i: test.outcome for i, test in seen.tests.items()}, reached_end(seen))
-                for seen in observations
-            ]
+            cell: [Run(_words(seen, ids), reached_end(seen)) for seen in observations]
             for cell, observations in self.cells.items()
         }
+
+
+def _words(seen: Observation, ids: Collection[str]) -> dict[str, str]:
+    skipped = {path for path, one in seen.uncollectable.items() if one.skipped}
+    left_out = {i: "skipped" for i in ids if in_file(i) in skipped} if skipped else {}
+    return left_out | {i: test.outcome for i, test in seen.tests.items()}
 
 
 def plan_of(subject: Subject, paths: tuple[str, ...], **changes: object) -> Plan:

@@ -69,6 +69,19 @@ def test_a_file_that_cannot_be_imported_without_the_fix_has_failed(bench, subjec
     assert classify(ran.outcomes()).fail_to_pass == ("tests/test_import.py::test_it",)
 
 
+def test_a_file_that_skips_itself_without_the_fix_is_skipped_not_failed(bench, subject):
+    """A module-level skip without the fix is no failure that shows a bug."""
+    source = (
+        "import pytest, gate\nif not gate.FIXED:\n    pytest.skip('later', allow_module_level=True)\n"
+    )
+    one = subject({"tests/test_skip.py": source + "def test_it(): pass\n"})
+    done = classify(_run(bench, one, runs=1).outcomes())
+    assert [(drop.id, drop.reason) for drop in done.dropped] == [
+        ("tests/test_skip.py::test_it", "skipped")
+    ]
+    assert [finding.rule for finding in done.findings] == ["no-fail-to-pass"]
+
+
 HANGS = {
     "tests/test_hangs.py": """
 import ctypes, subprocess, sys, threading, time
