@@ -188,7 +188,7 @@ def _tar(form: int) -> bytes:
             archive.addfile(info, io.BytesIO(bytes(size)))
         link = tarfile.TarInfo("l")
         link.type = tarfile.SYMTYPE
-    link.linkname = "t" * (90 if form == tarfile.USTAR_FORMAT else 120)
+        link.linkname = "t" * (90 if form == tarfile.USTAR_FORMAT else 120)
         archive.addfile(link)
     return buffer.getvalue()
 
