@@ -124,9 +124,10 @@ def screen(facts: Mapping[str, Any], rows: int) -> list[str]:
     verdict = "accepted" if facts["accepted"] else "rejected"
     lines = [f"{facts['instance_id']}{sample}: {verdict}   {facts['repo']}: {facts['title']}"]
     for finding in facts["findings"]:
-        place = f" [{finding['place']}]" if finding["place"] else ""
-        first = finding["message"].strip().splitlines()[0] if finding["message"].strip() else ""
-        lines.append(f"  {finding['severity']}: {finding['rule']}: {first}{place}"[:WIDTH])
+        place = " ".join(finding["place"].split())[:90]
+        first = (finding["message"].strip().splitlines() or [""])[0]
+        tail = f" [{place}]" if place else ""
+        lines.append(f"  {finding['severity']}: {finding['rule']}: {first}{tail}"[:WIDTH])
     lines += _environment(facts)
     lines += _matrix(facts, rows)
     lines += _reliability(facts)
