@@ -131,7 +131,7 @@ _WORDS = {
 def claim(node: ast.expr) -> tuple[ast.expr | None, str]:
     """What an assertion is about, and in words what must hold; (None, '') when it is not plain."""
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return _bare(node.operand), "is false"
+        return _bare(node.operand), "is false or empty"
     if isinstance(node, (ast.Attribute, ast.Call, ast.Await)):
         return _bare(node), "is true"
     if not isinstance(node, ast.Compare) or len(node.ops) != 1:

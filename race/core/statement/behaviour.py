@@ -11,6 +11,10 @@ from race.core.interface.uses import Use
 from race.core.records import Closed
 from race.core.statement.steps import short, steps_of
 
+AROUND = re.compile(
+    r"(^|\.)(create_task|create_task_group|start_soon|TaskGroup|start_task_soon|gather|sleep|"
+    r"wait_all_tasks_blocked|run|run_sync|open_nursery|start_blocking_portal|checkpoint)$"
+)
 _CLOSING = {"close", "aclose", "stop", "shutdown", "disconnect", "terminate", "join", "__aexit__"}
 _THREADS = re.compile(
     r"(^|\.)(Thread|ThreadPoolExecutor|run_in_executor|to_thread|Barrier|start_new_thread)$"
@@ -36,13 +40,15 @@ class Behaviour(Closed):
     """One test function without its name: safe to tell from.
 
     `subjects` are public names of the product that it calls, the likeliest first, and `changed`
-    those of them that are defined where the fix changes something. `situation` are tags. `raises`
+    those of them that are defined where the fix changes something; `around` are those that only
+    set the stage, such as starting tasks. `situation` are tags. `raises`
     are exceptions that it expects, `claims` what must hold of the product afterwards, in words.
     `steps` are what it does with the product, in order, in words.
     """
 
     subjects: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    around: tuple[str, ...] = ()
     situation: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
@@ -52,10 +58,11 @@ class Behaviour(Closed):
 def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
     """The behaviour that a test exercises."""
     uses = interface.own_uses(test_id)
-    subjects, changed = _subjects(interface, uses)
+    subjects, changed = _subjects(interface, uses, _words(test_id.partition("[")[0]))
     return Behaviour(
         subjects=tuple(subjects),
         changed=tuple(changed),
+        around=tuple(name for name in subjects if AROUND.search(name)),
         situation=tuple(_situation(interface, uses)),
         raises=tuple(_raises(interface, uses)),
         claims=tuple(_claims(interface, uses)),
@@ -63,7 +70,13 @@ def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
     )
 
 
-def _subjects(interface: Interface, uses: Sequence[Use]) -> tuple[list[str], list[str]]:
+def _words(text: str) -> set[str]:
+    """The words of names, in small letters."""
+    return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", text) if len(word) > 2}
+
+
+def _subjects(interface: Interface, uses: Sequence[Use], hints: set[str]) -> tuple[list[str], list[str]]:
+    """Names that the test calls; those that its own name speaks of come first."""
     found: dict[str, tuple[bool, bool]] = {}
     for use in uses:
         owner: Module | Class | Function | None = use.owner
@@ -83,7 +96,13 @@ def _subjects(interface: Interface, uses: Sequence[Use]) -> tuple[list[str], lis
         private = any(part.startswith("_") for part in name.split("."))
         found.setdefault(name, (private, owner.path in interface.changes.paths))
     names = list(found)
-    names.sort(key=lambda name: (found[name][0], not found[name][1]))
+
+    def rank(name: str) -> float:
+        private, changed = found[name]
+        spoken = len(_words(short(name)) & hints)
+        return -(2 * spoken + changed - 3 * private - 2 * bool(AROUND.search(name)))
+
+    names.sort(key=rank)
     return names, [name for name in names if found[name][1]]
 
 

@@ -44,7 +44,8 @@ def _step(interface: Interface, use: Use, steps: list[str]) -> list[str]:
             return []
         name = short(interface.public(owner, use.receiver))
         keywords = [word for word in use.keywords if not word.startswith("_")]
-        given = f" with {', '.join(f'`{word}`' for word in keywords)}" if keywords else ""
+        few = 0 < len(keywords) <= 3
+        given = f" with {', '.join(f'`{word}`' for word in keywords)}" if few else ""
         if isinstance(owner, Class) or owner.name in ("__init__", "__new__"):
             return [f"create `{name.removesuffix('.__init__').removesuffix('.__new__')}`{given}"]
         if any(part.startswith("_") for part in name.split(".")):

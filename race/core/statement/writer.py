@@ -117,7 +117,7 @@ def _main(facts: Facts) -> str:
     """The part of the product that the most tests are about."""
     votes: dict[str, float] = {}
     for behaviour in facts.behaviours.values():
-        for place, name in enumerate(behaviour.changed or behaviour.subjects):
+        for place, name in enumerate(behaviour.subjects[:4]):
             votes[name] = votes.get(name, 0) + 1 / (1 + place)
     public = [name for name in votes if not any(part.startswith("_") for part in name.split("."))]
     best = sorted(public or votes, key=lambda name: (-votes[name], name))
@@ -149,7 +149,7 @@ def _owner(name: str) -> str:
 
 def _used(facts: Facts, behaviour: Behaviour) -> str:
     """What a test is about, as the start of a sentence names it."""
-    subjects = list(behaviour.changed or behaviour.subjects)
+    subjects = list(behaviour.subjects[:4])
     owners = {_owner(name) for name in subjects if _owner(name) != name}
     subjects = [name for name in subjects if name not in owners][:3]
     return _join([f"`{short(name)}`" for name in subjects]) or facts.project
@@ -185,10 +185,10 @@ def _expected(behaviour: Behaviour, failure: ObservedFailure, level: int) -> lis
     values = values_of(failure)
     if level < 2 and behaviour.claims:
         parts.append("it is required that " + ", then ".join(behaviour.claims[:5]))
-    elif level < 2 and symptom == "wrong-value" and values is not None:
-        parts.append(f"the outcome of these steps must be `{values[1]}`")
     elif level == 0 and symptom == "wrong-value" and remark(failure):
         parts.append("it must not come to that")
+    elif level < 2 and symptom == "wrong-value" and values is not None:
+        parts.append(f"the outcome of these steps must be `{values[1]}`")
     if not parts:
         parts.append(
             "the outcome must be the same as if the steps had run one after the other, undisturbed"

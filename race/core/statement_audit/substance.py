@@ -127,7 +127,8 @@ def _coverage(case: Case) -> Iterator[Finding]:
 def _uncovered(
     case: Case, behaviour: Behaviour, failure: ObservedFailure, words: set[str]
 ) -> Iterator[str]:
-    subjects = behaviour.changed or behaviour.subjects
+    telling = [name for name in behaviour.subjects if name not in behaviour.around]
+    subjects = telling or behaviour.subjects
     parts = [part for name in subjects for part in name.split(".")[1:] or [name]]
     named = {part.lower() for part in parts}
     named |= {f"{part.lower()}s" for part in parts if part[:1].isupper()}
