@@ -123,7 +123,8 @@ def _run(
             progress.finished(instance_id, standing["verdict"])
         elif standing["stages"]["seal"] != "accepted":
             tally.pending.append(instance_id)
-            progress.finished(instance_id, f"waits for seal: {standing['verdict']}")
+            due_first = next(name for name, state in standing["stages"].items() if state != "accepted")
+            progress.finished(instance_id, f"waits for {due_first}")
         else:
             ready.append(given(store, store.task(instance_id)))
     stop: list[str] = []
