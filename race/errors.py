@@ -107,10 +107,13 @@ class Rejection(RaceError):
 
 
 class BuildFailed(Rejection):
-    """A build step failed: the step, its exit code, and the last lines that it printed."""
+    """A build step failed: the step, its exit code, and the last lines that it printed.
+
+    The lines differ from build to build, so they go to the ledger and not into the finding.
+    """
 
     def __init__(self, step: str, exit_status: int | None, tail: str) -> None:
-        super().__init__("build-failed", f"{step}: exit {exit_status}", tail)
+        super().__init__("build-failed", f"{step}: exit {exit_status}")
         self.step, self.exit_status, self.tail = step, exit_status, tail
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from race.core.records import Finding, Mined, StageRecord
-from race.errors import Accident, EngineDown, Rejection
+from race.errors import Accident, BuildFailed, EngineDown, Rejection
 from race.progress import Progress
 from race.settings import Workspace
 from race.stages._loop import Tally, run_stage
@@ -116,6 +116,20 @@ def test_a_rejection_is_recorded_and_the_rest_goes_on(store: Store) -> None:
     assert record.findings == (Finding(rule="does-not-build", message="no wheel", place="setup.py"),)
     assert record.sample
     assert run(store, work).rejected == [IDS[1]]
+
+
+def test_a_failed_build_keeps_its_log_out_of_the_record(store: Store) -> None:
+    """What a build printed differs each time: it is kept in the ledger, the record stays the same."""
+
+    def work(desk: Desk) -> StageRecord:
+        raise BuildFailed("RUN pip install", 1, "Running in e6d298fbe0cc\nno such module")
+
+    run(store, work, ids=IDS[:1])
+    task = store.task(IDS[0])
+    record = task.read(Validated)
+    assert record is not None
+    assert record.findings == (Finding(rule="build-failed", message="RUN pip install: exit 1"),)
+    assert b"no such module" in task.evidence_path("validate/build.log").read_bytes()
 
 
 def test_an_accident_records_nothing(store: Store) -> None:

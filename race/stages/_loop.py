@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from race.core.records import Finding, StageRecord
-from race.errors import Accident, EngineDown, Rejection
+from race.errors import Accident, BuildFailed, EngineDown, Rejection
 from race.options import (
     force_option,
     here_option,
@@ -171,6 +171,8 @@ def _one(stage: Stage, desk: Desk) -> StageRecord:
     try:
         record = stage.work(desk)
     except Rejection as error:
+        if isinstance(error, BuildFailed):
+            desk.task.evidence(f"{stage.name}/build.log", error.tail.encode())
         finding = Finding(rule=error.rule, message=error.message, place=error.place)
         record = stage.record(instance_id=desk.task.id, accepted=False, findings=(finding,))
     sample = desk.store.settings.release.sample
