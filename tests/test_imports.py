@@ -46,6 +46,7 @@ SDK = {
     "docker_seam": {"docker", "requests", "urllib3"},
     "uv_resolver": {"uv"},
     "git_history": {"git"},
+    "github_client": {"github", "requests", "urllib3"},
     "github_history": {"github", "requests", "urllib3"},
     "litellm_model": {"litellm"},
     "mini_agent": {"minisweagent"},
