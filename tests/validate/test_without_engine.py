@@ -1,0 +1,203 @@
+"""The flow of matrix and repeats on an engine behind the port whose containers answer from a script."""
+
+import json
+from contextlib import contextmanager
+
+import pytest
+
+from race.core.matrix import Suite
+from race.errors import Accident, EngineDown, Rejection
+from race.ports import ExecResult
+from race.settings import ReliabilitySection
+from race.work.cells import Subject
+from race.work.matrix_runs import run_matrix
+from race.work.repeating import repeat
+from race.work.trials import Work
+
+TEST = "tests/test_a.py::test_it"
+
+
+class ScriptedContainer:
+    """Answers a launcher's request with what `decide(fixed, plan)` says; knows which patches it got."""
+
+    def __init__(self, engine):
+        self.id, self._engine, self._fixed, self._request = "scripted", engine, False, b""
+
+    def put(self, path, files, **_):
+        self._fixed |= any(name.endswith("fix.patch") for name in files)
+        self._request = files.get("soma/grader/request.json", self._request)
+
+    def put_tar(self, path, tar):
+        raise NotImplementedError
+
+    def get(self, path, *, limit=0):
+        return None
+
+    def run(self, argv, *, timeout, on_output=None, **_):
+        if "launch.py" not in " ".join(argv):
+            return ExecResult(0, b"", False, False, 0.0)
+        for number, plan in enumerate(json.loads(self._request)["runs"]):
+            events = self._engine.decide(self._fixed, plan)
+            self._engine.ran.append((self._fixed, plan))
+            for event in events:
+                on_output(json.dumps({"run": number, **event}).encode() + b"\n")
+        if self._engine.says_goodbye:
+            on_output(b'{"event": "bye"}\n')
+        return ExecResult(0, b"", False, False, 0.0)
+
+
+class ScriptedEngine:
+    """Meets as much of ports.Engine as running tests needs."""
+
+    def __init__(self, decide, *, dies_after=None, says_goodbye=True):
+        self.decide, self.says_goodbye, self.ran = decide, says_goodbye, []
+        self._left = dies_after
+
+    @contextmanager
+    def container(self, spec):
+        if self._left is not None:
+            self._left -= 1
+            if self._left < 0:
+                raise EngineDown("the engine is gone")
+        yield ScriptedContainer(self)
+
+
+def _outcome(word, test_id=TEST, **more):
+    return {"event": "outcome", "id": test_id, "outcome": word, "seconds": 0.01, "phase": "call", **more}
+
+
+def _ended(how="finished"):
+    return {
+        "event": "ended",
+        "how": how,
+        "seconds": 0.02,
+        "processes": 1,
+        "output": "",
+        "output_bytes": 0,
+    }
+
+
+def _good(fixed, plan):
+    return [_outcome("passed" if fixed else "failed", error="AssertionError", message="no"), _ended()]
+
+
+def _matrix(engine, **changes):
+    values = {"runs": 3, "suite_seconds": 60, "say": lambda _: None} | changes
+    touched = Suite(width="touched", paths=("tests/test_a.py",))
+    whole = Suite(width="whole", paths=("tests",))
+    subject = Subject("image", b"fix", b"test")
+    return run_matrix(engine, subject, touched, whole, {"tests/test_a.py": "changed"}, **values)
+
+
+def _work(engine, **settings):
+    return Work(
+        engine=engine,
+        subject=Subject("image", b"fix", b"test"),
+        instance_id="a__b-1",
+        settings=ReliabilitySection(**settings),
+        variants=("hash-seed", "jitter"),
+    )
+
+
+def test_the_suite_is_widened_only_while_it_fits_its_budget():
+    """The whole suite when it finishes in time, else the touched files; a choice made before is kept."""
+    wide = _matrix(ScriptedEngine(_good))
+    assert (wide.suite.width, wide.suite.paths) == ("whole", ("tests",))
+    assert [len(row) for row in wide.cells.values()] == [3, 3, 3, 3]
+
+    def slow(fixed, plan):
+        too_long = plan["files"] == ["tests"] and plan["run_seconds"] == 5
+        return [_ended("run-limit")] if too_long else _good(fixed, plan)
+
+    narrow = _matrix(ScriptedEngine(slow), suite_seconds=5)
+    assert narrow.suite.width == "touched"
+    assert "does not fit into 5 s" in narrow.suite.why
+    assert [len(row) for row in narrow.cells.values()] == [3, 3, 3, 3]
+    kept = _matrix(ScriptedEngine(_good), settled=narrow.suite)
+    assert kept.suite == narrow.suite
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+def test_an_engine_that_dies_is_an_accident_whenever_it_does(after):
+    """The engine's end comes out as such, from matrix and repeats, not as a verdict or a hang."""
+    with pytest.raises(EngineDown):
+        _matrix(ScriptedEngine(_good, dies_after=after))
+    with pytest.raises(EngineDown):
+        repeat(_work(ScriptedEngine(_good, dies_after=after % 2)), [TEST])
+
+
+def test_a_launcher_that_ends_early_is_an_accident():
+    """A stream that stops without a goodbye says nothing about the task."""
+    with pytest.raises(Accident, match="launcher ended early"):
+        _matrix(ScriptedEngine(_good, says_goodbye=False))
+
+
+def test_an_environment_without_interpreter_is_a_rejection():
+    """An image that cannot start pytest is a verdict about the task, named."""
+    engine = ScriptedEngine(lambda fixed, plan: [_ended("no-interpreter")])
+    with pytest.raises(Rejection, match="cannot start its test runner"):
+        _matrix(engine)
+
+
+def test_a_reliable_task_pays_exactly_the_planned_repeats():
+    """59 plain ones each way and one per perturbation, with the seeds of the plan in the requests."""
+    engine = ScriptedEngine(_good)
+    done = repeat(_work(engine), [TEST])
+    assert done.runs == len(engine.ran) == 2 * (59 + 2)
+    assert done.bounds is not None
+    perturbed = [plan for _, plan in engine.ran if plan["tools"]]
+    assert len(perturbed) == 4
+    assert all("RACE_PERTURB" in plan["environment"] for plan in perturbed)
+    assert sum("PYTHONHASHSEED" in plan["environment"] for plan in perturbed) == 2
+    assert len(done.failures[TEST]) == 59
+
+
+def test_whoever_is_left_starts_again_from_zero():
+    """After one test is out, the other gets 59 fresh repeats each way with new numbers."""
+    other = "tests/test_a.py::test_other"
+
+    def decide(fixed, plan):
+        wobbly = _outcome("passed", other) if other in plan["ids"] else None
+        return [event for event in (*_good(fixed, plan)[:1], wobbly, _ended()) if event]
+
+    engine = ScriptedEngine(decide)
+    done = repeat(_work(engine), [TEST, other])
+    assert done.ids == (TEST,)
+    assert done.out == {other: "unreliable"}
+    again = [plan for _, plan in engine.ran if plan["ids"] == [TEST]]
+    assert len(again) == 2 * (59 + 2)
+
+
+def test_a_task_that_never_settles_is_not_kept():
+    """When every round throws another test out, the rest is not listed on what is left of its luck."""
+    ids = [f"tests/test_a.py::test_{number}" for number in range(8)]
+
+    def decide(fixed, plan):
+        worst = plan["ids"][0]
+        return [_outcome("passed" if fixed or i == worst else "failed", i) for i in plan["ids"]] + [
+            _ended()
+        ]
+
+    done = repeat(_work(ScriptedEngine(decide)), ids)
+    assert done.ids == ()
+    assert done.bounds is None
+    assert set(done.out) == set(ids)
+
+
+def test_tests_that_hang_without_the_fix_get_the_short_limit_and_only_three_are_repeated():
+    """Of many hanging tests three are repeated without the fix, all with it; the record says which."""
+    ids = [f"tests/test_a.py::test_{number}" for number in range(5)]
+
+    def decide(fixed, plan):
+        return [_outcome("passed" if fixed else "hang", i) for i in plan["ids"]] + [_ended()]
+
+    engine = ScriptedEngine(decide)
+    work = _work(engine)
+    work = Work(**{**work.__dict__, "slow_ids": frozenset(ids), "slow_seconds": 2.0})
+    done = repeat(work, ids)
+    assert done.ids == tuple(ids)
+    assert done.bounds is not None
+    assert done.bounds.not_repeated == tuple(ids[3:])
+    assert {len(plan["ids"]) for fixed, plan in engine.ran if not fixed} == {3}
+    assert {plan["test_seconds"] for fixed, plan in engine.ran if not fixed} == {2.0}
+    assert {plan["test_seconds"] for fixed, plan in engine.ran if fixed} == {60.0}
