@@ -14,7 +14,7 @@ from race.core.contamination.study import CUT, SEED
 from race.core.figures import era_figure, gap_figure
 from race.core.intervals import Estimate
 from race.core.permutation import DRAWS
-from race.core.runs import RunCounts, build_grid
+from race.core.runs import RunCounts, build_grid, made_up
 from race.core.runs.tasks import day
 from race.core.text_table import percent, text_table
 from race.errors import UsageError
@@ -77,8 +77,9 @@ def command(
     for name in own:
         if name not in by_model.entrants:
             raise UsageError(f"--cutoff: no run of the model {name!r}")
+    grid = build_grid(table, tasks, by="entrant", counts=counts)
     study = study_eras(
-        build_grid(table, tasks, by="entrant", counts=counts),
+        grid,
         by_model,
         cut=first_new,
         cutoffs=own,
@@ -86,17 +87,18 @@ def command(
         draws=draws,
     )
     if svg is not None:
-        write_atomic(svg, _figure(study.whole).encode())
+        write_atomic(svg, _figure(study.whole, made_up(grid).short).encode())
     if models_svg is not None:
         if not own:
             raise UsageError("--models-svg: no model has a --cutoff")
-        write_atomic(models_svg, gap_figure([(name, study.models[name]) for name in own]).encode())
+        rows = [(name, study.models[name]) for name in own]
+        write_atomic(models_svg, gap_figure(rows, made_up(grid).short).encode())
     if as_json:
-        print_json(study.as_json() | {"input": counts.as_json()})
+        print_json(study.as_json() | made_up(grid).as_json() | {"input": counts.as_json()})
     else:
         for line in _lines(study, verbose):
             click.echo(line)
-    for line in counts.lines():
+    for line in [*counts.lines(), *made_up(grid).lines()]:
         click.echo(line, err=as_json)
     return 0
 
@@ -115,13 +117,14 @@ def _cutoff(text: str) -> tuple[str, date]:
     return model, _day(when, "--cutoff")
 
 
-def _figure(gap: Gap) -> str:
+def _figure(gap: Gap, note: str) -> str:
     day_name = gap.cut.isoformat()
     return era_figure(
         gap.bands,
         old=f"merged before {day_name}",
         new="merged since",
         title="Resolve rate by size of the reference fix, older against newer tasks",
+        note=note,
     )
 
 

@@ -8,7 +8,7 @@ import click
 
 from race.core.intervals import Estimate
 from race.core.leaderboard import SLICES, Entry, Leaderboard, make_leaderboard
-from race.core.runs import build_grid
+from race.core.runs import build_grid, made_up
 from race.core.text_table import number, percent, text_table
 from race.options import json_option, print_json, verbose_option, workbench
 from race.work.run_files import read_runs, read_tasks
@@ -53,12 +53,13 @@ def command(
     grid = build_grid(table, tasks, by="entrant", counts=counts)
     board = make_leaderboard(grid)
     if as_json:
-        print_json(board.as_json() | {"listed_tasks": len(tasks), "input": counts.as_json()})
+        answer = board.as_json() | made_up(grid).as_json()
+        print_json(answer | {"listed_tasks": len(tasks), "input": counts.as_json()})
     else:
         for line in _lines(board, len(tasks), minimum_count, verbose):
             click.echo(line)
         click.echo("")
-    for line in counts.lines():
+    for line in [*counts.lines(), *made_up(grid).lines()]:
         click.echo(line, err=as_json)
     return 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import orjson
 
-from race.core.runs import RunCounts, build_grid
+from race.core.runs import RunCounts, build_grid, made_up
 from race.core.soma.competition import Competition, score_competition
 from race.core.soma.explain import explain_task
 from race.core.soma.profile import DEFAULT, PROFILES
@@ -92,7 +92,7 @@ def command(
     result = score_competition(grid, baseline, burn_ratio=burn_ratio, profile=rules)
     ended = time.perf_counter()
     if as_json:
-        answer = result.as_json() | {"input": counts.as_json()}
+        answer = result.as_json() | made_up(grid).as_json() | {"input": counts.as_json()}
         click.echo(orjson.dumps(answer, option=orjson.OPT_INDENT_2))
     elif as_csv:
         click.echo(_csv(result), nl=False)
@@ -102,7 +102,7 @@ def command(
     else:
         for line in _table(result, len(tasks)):
             click.echo(line)
-    for line in _remarks(result, counts):
+    for line in [*_remarks(result, counts), *made_up(grid).lines()]:
         click.echo(line, err=as_json or as_csv)
     if verbose:
         share = (parsed - started) / max(ended - started, 1e-9)

@@ -80,7 +80,7 @@ def era_figure(bands: Sequence[Band], *, old: str, new: str, title: str, note: s
     return _svg(title, height, body)
 
 
-def gap_figure(gaps: Sequence[tuple[str, Gap]]) -> str:
+def gap_figure(gaps: Sequence[tuple[str, Gap]], note: str = "") -> str:
     """Per model, at its own cut-off: the size-adjusted difference old - new with its 95% interval.
 
     Empty when no model can be compared. The axis runs from -100 to 100 points.
@@ -118,8 +118,10 @@ def gap_figure(gaps: Sequence[tuple[str, Gap]]) -> str:
         points = f"{100 * (gap.difference or 0.0):+.1f}".replace("-", "−")
         words = f"{points} points · n={gap.compared}"
         body.append(f'<text class="quiet" x="{right + 16}" y="{y + 4}">{words}</text>')
+    if note:
+        body.append(f'<text class="quiet" x="{left}" y="{bottom + 42}">{escape(note)}</text>')
     title = "Older against newer tasks for each model at its own training cut-off"
-    return _svg(title, bottom + 34, body)
+    return _svg(title, bottom + (54 if note else 34), body)
 
 
 def interval_bar(estimate: Estimate) -> str:

@@ -327,6 +327,26 @@ def test_a_validators_contradiction_is_refused(score):
     assert "task t1: run r1 is told twice with different results" in err
 
 
+@pytest.mark.parametrize("command", ["score", "leaderboard", "contamination"])
+def test_what_is_made_up_is_said(tmp_path, capsys, command):
+    """Sample tasks and scripted agents are named on the terminal and in JSON, by every command."""
+    (tmp_path / "tasks.jsonl").write_text('{"instance_id": "t1", "sample": true}\n')
+    rows = [row(agent="scripted/steady"), row(agent="mini")]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
+    files = [command, "--tasks", str(tmp_path / "tasks.jsonl"), "--runs", str(tmp_path / "runs.jsonl")]
+    files += ["--baseline", "mini"] if command == "score" else []
+    assert run(files) == 0
+    text = capsys.readouterr().out
+    assert "SAMPLE: " in text
+    assert "SCRIPTED: scripted/steady know" in text
+    assert run([*files, "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["sample"], answer["scripted"]) == (True, ["scripted/steady"])
+    if command == "contamination":
+        assert run([*files, "--svg", str(tmp_path / "eras.svg")]) == 0
+        assert "sample release, scripted agents: simulated" in (tmp_path / "eras.svg").read_text()
+
+
 def test_explain_follows_the_arithmetic(score, tmp_path, capsys):
     """--explain prints counts, tokens, ratio, threshold, zone and score of one task."""
     score([*BASE, *MINER])

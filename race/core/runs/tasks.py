@@ -23,6 +23,7 @@ class TaskRow:
     tier: str | None = None
     kind: str | None = None
     project: str | None = None
+    sample: bool = False
 
 
 def read_task(row: Mapping[str, Any]) -> TaskRow:
@@ -47,6 +48,7 @@ def read_task(row: Mapping[str, Any]) -> TaskRow:
         tier=_text(row, "tier"),
         kind=_text(row, "kind"),
         project=_text(row, "project") or _text(row, "repo"),
+        sample=row.get("sample") is True,
     )
 
 
