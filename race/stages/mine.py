@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time
@@ -10,23 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import click
-from pydantic import ValidationError
 
 from race.core.mining.decision import RULES
 from race.core.records import Mined, digest
-from race.errors import Accident, Malformed, UsageError
+from race.errors import Accident, UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
 from race.ports import History
 from race.progress import Progress
-from race.settings import first_problem
 from race.stages._loop import Tally
 from race.store import Store, TaskFolder
 from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
+from race.work.rejected import read_rejected, write_rejected
 from race.work.stage import Desk, Stage
 from race.workbench import Workbench
 
-REJECTED = "rejected.jsonl"
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9_.][\w.-]*$")
 
 
@@ -34,34 +31,6 @@ def rules_digest(store: Store) -> dict[str, str]:
     """What a verdict of mining was made from, besides the history: the rules and their settings."""
     rules = store.settings.mine.model_dump(mode="json", exclude={"since", "until"})
     return {"rules": digest({"rules": RULES, "settings": rules})[:16]}
-
-
-def read_rejected(store: Store) -> dict[str, Mined]:
-    """rejected.jsonl by instance id; Malformed names the line."""
-    path = store.folder / REJECTED
-    found: dict[str, Mined] = {}
-    for number, line in enumerate((store.read_text(REJECTED) or b"").splitlines(), 1):
-        try:
-            record = Mined.model_validate_json(line)
-        except ValidationError as error:
-            place, what = first_problem(error)
-            raise Malformed(path, f"line {number}" + (f": {place}" if place else ""), what) from error
-        found[record.instance_id] = record
-    return found
-
-
-def write_rejected(store: Store, rejected: Mapping[str, Mined]) -> None:
-    """One line each, sorted by project and number; only what is not a default."""
-    ordered = sorted(rejected.values(), key=lambda record: (record.repo, record.pr))
-    lines = [
-        json.dumps(
-            record.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False, sort_keys=True
-        )
-        for record in ordered
-    ]
-    data = "".join(f"{line}\n" for line in lines).encode()
-    if data != (store.read_text(REJECTED) or b""):
-        store.write_text(REJECTED, data)
 
 
 def mine_histories(

@@ -26,7 +26,7 @@ from race.core.licence import (
 )
 from race.core.mining.decision import against, contributions, doubt, kind, score
 from race.core.mining.facts import Changed
-from race.core.mining.signals import Words, signals
+from race.core.mining.signals import MARKS_ONLY, Words, signals
 from race.core.mining.split import Split, split
 from race.core.paths import Layout, is_ambiguous, is_code
 from race.core.records import Finding, Mined, PullRequest
@@ -88,6 +88,10 @@ def judge(
         total = score(added)
         licence = licences.at(request.base_commit)
         entry.findings += licence_findings(licence, rules.licences)
+        if found.get(MARKS_ONLY):
+            entry.findings.append(
+                Finding(rule="no-tests", message="changes tests by marks, imports and comments alone")
+            )
         if total < rules.threshold:
             because = against(added)
             message = f"score {total:.2f} is below {rules.threshold:.2f}: {doubt(added)}"
@@ -169,9 +173,11 @@ def _with_patches(history: History, entry: _Open, record: Mined, rules: MineSect
     request = entry.request
     parts = split(history.diff(request.base_commit, request.merge_commit), entry.layout)
     findings = [*record.findings, *_patch_findings(history, request, parts, rules)]
+    accepted = all(finding.severity != "error" for finding in findings)
+    if not accepted:
+        return Judged(record.model_copy(update={"accepted": False, "findings": tuple(findings)}))
     record = record.model_copy(
         update={
-            "accepted": all(finding.severity != "error" for finding in findings),
             "findings": tuple(findings),
             "product_files": parts.product,
             "test_files": parts.tests,
@@ -180,7 +186,7 @@ def _with_patches(history: History, entry: _Open, record: Mined, rules: MineSect
             "linked_issues": history.linked(request),
         }
     )
-    return Judged(record, parts.fix, parts.test) if record.accepted else Judged(record)
+    return Judged(record, parts.fix, parts.test)
 
 
 def _patch_findings(

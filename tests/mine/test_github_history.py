@@ -44,6 +44,7 @@ def client(server: Any, cache: Path | None = None, **settings: Any) -> GithubCli
     return GithubClient(api_url=server.url, cache=cache, **settings)
 
 
+@pytest.mark.slow
 def test_both_sources_give_the_same_candidates(brook: Path, github: Callable[..., Any]) -> None:
     """Record for record and patch byte for patch byte, a clone and the API agree."""
     server = github(brook, REPO)
@@ -53,15 +54,30 @@ def test_both_sources_give_the_same_candidates(brook: Path, github: Callable[...
     assert sum(found.record.accepted for found in from_api.values()) >= 10
 
 
-def test_trees_and_archives_are_the_same(brook: Path, github: Callable[..., Any]) -> None:
+def test_a_small_project_gives_the_same_from_both_sources(
+    small: Any, github: Callable[..., Any]
+) -> None:
+    """A merge commit, a squash commit and one that only writes documentation."""
+    server = github(small.path, REPO)
+    from_clone = judged(GitHistory(small.path, REPO))
+    from_api = judged(GithubHistory(REPO, client(server), ScratchRepository()))
+    assert from_api == from_clone
+    assert {pr for pr, found in from_api.items() if found.record.accepted} == {1}
+
+
+def test_trees_and_archives_are_the_same(small: Any, github: Callable[..., Any]) -> None:
     """What later stages ask of a history does not depend on its source."""
-    server = github(brook, REPO)
-    local, remote = GitHistory(brook, REPO), GithubHistory(REPO, client(server), ScratchRepository())
-    commit = next(iter(local.pull_requests())).base_commit
+    small.commit("Move (#9)", {"bin/tool": "x\n", "pkg/deep/er/mod.py": "y = 1\n"})
+    server = github(small.path, REPO)
+    local, remote = (
+        GitHistory(small.path, REPO),
+        GithubHistory(REPO, client(server), ScratchRepository()),
+    )
+    commit = next(iter(local.pull_requests())).merge_commit
     assert remote.archive(commit) == local.archive(commit)
     assert remote.files(commit) == local.files(commit)
     assert remote.top(commit) == local.top(commit)
-    assert remote.read(commit, "pyproject.toml") == local.read(commit, "pyproject.toml")
+    assert remote.read(commit, "pkg/counter.py") == local.read(commit, "pkg/counter.py")
     assert remote.read(commit, "no/such") is None
 
 
@@ -175,11 +191,11 @@ def test_since_ends_the_listing_early(small: Any, github: Callable[..., Any]) ->
 
 
 def test_the_command_mines_through_the_api(
-    brook: Path, github: Callable[..., Any], release: Path, tmp_path: Path,
+    small: Any, github: Callable[..., Any], release: Path, tmp_path: Path,
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """`race mine R --github OWNER/NAME --api-url URL --json` gives what a clone gives."""
-    server = github(brook, REPO)
+    server = github(small.path, REPO)
     monkeypatch.setenv("RACE_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
     code = run(["mine", str(release), "--github", REPO, "--api-url", server.url, "--json"])
@@ -187,7 +203,7 @@ def test_the_command_mines_through_the_api(
     assert code == 0, err
     numbers = {row["pr"] for row in json.loads(out)["candidates"]}
     assert numbers == {
-        pr for pr, found in judged(GitHistory(brook, REPO)).items() if found.record.accepted
+        pr for pr, found in judged(GitHistory(small.path, REPO)).items() if found.record.accepted
     }
     for number in numbers:
         assert (release / f"sample__brook-{number}" / "fix.patch").read_bytes()

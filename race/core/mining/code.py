@@ -56,6 +56,8 @@ class Facts:
     new_parameters: int = 0
     remarks: list[str] = field(default_factory=list)
     """Added comments and texts (docstrings, messages), for their words."""
+    inert: bool = True
+    """Nothing was added but marks, imports, comments and options of marks."""
     fresh: int = 0
     """Added code lines that no removed line resembles."""
 
@@ -151,6 +153,8 @@ def _measure(
         if (text := function.source[number - 1].strip()) and not text.startswith(("#", "@"))
     ]
     facts.code_new += len(code)
+    marks = "".join(function.source[number - 1] for number in function.changed)
+    facts.inert = facts.inert and not code and "param" not in marks
     facts.async_functions += function.asynchronous
     if before is not None:
         facts.kept_lines += len(function.changed)
@@ -170,8 +174,14 @@ def _parameters(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
 
 def _module_level(text: str, facts: Facts) -> None:
     facts.lines_new += 1
+    facts.inert = facts.inert and bool(_MARK.match(text.strip())) and "param" not in text
     if re.match(r"class\s+[A-Za-z]", text.strip()):
         facts.new_public += 1
+
+
+_MARK = re.compile(
+    r"^(#.*|@.*|import .*|from .*|[\])}]+,?|pytestmark\b.*|\w+ = pytest\.mark\..*|\w+=[^()]*,?|)$"
+)
 
 
 def _loose(text: str, into: Counter[str]) -> None:

@@ -34,6 +34,8 @@ from race.core.mining.vocabulary import WORD_FAMILIES
 from race.core.paths import TEST_SIDE, Layout
 
 FAMILIES = tuple(sorted(set(WORD_FAMILIES.values()) | {"event", "file"}))
+MARKS_ONLY = "not:test-marks-only"
+"""Decides alone: such tests cannot fail without the fix."""
 _MATTER = ("race", "deadlock", "hang", "cancel", "leak", "thread", "loop", "lock", "context")
 _TAG = re.compile(r"<!--.*?-->|^\s*[-*] \[[ xX]\].*$|https?://\S+", re.DOTALL | re.MULTILINE)
 _TRAILER = re.compile(r"^(co-authored-by|signed-off-by|reviewed-by|\(cherry picked).*$", re.I | re.M)
@@ -315,6 +317,7 @@ def _tests(facts: code.Facts, product: code.Facts) -> dict[str, float]:
     found["not:test-no-new"] = float(not new_tests)
     several = sum(found[f"test:{name}"] > 0 for name in acts)
     found["test:acts-2"], found["test:acts-3"] = float(several >= 2), float(several >= 3)
+    found[MARKS_ONLY] = float(facts.inert)
     unchecked = not (new_tests or facts.new["check"] or several)
     found["not:test-checks-nothing"] = float(unchecked)
     found["not:test-skips"] = float(not new_tests and facts.new["skip"] > 0)
