@@ -17,8 +17,11 @@ from race.errors import Accident, EngineDown, Malformed
 from race.ports import ExecResult
 
 CHUNK = 1 << 16
-GRACE = 0.3
-"""Seconds that output may still come after the command itself has ended."""
+GRACE = 2.0
+"""Seconds without output after which an ended command's output counts as complete, though a background
+process still holds it open. The engine closes it by itself in all other cases."""
+LONGEST_GRACE = 20.0
+"""How long a background process that keeps printing may hold a command that has ended."""
 POLL = 0.25
 
 
@@ -138,30 +141,31 @@ class DockerContainer:
         with translated(doing):
             # The HTTP client may have read the first output together with the headers.
             output.feed(stream._response.raw._fp.fp.peek())
-        quiet_since = None
+        ended = last = None
         next_look = time.monotonic() + POLL
         while True:
             now = time.monotonic()
             if now >= deadline:
-                return True
-            if quiet_since is not None and now - quiet_since > GRACE:
-                return False
-            if now >= next_look:
-                next_look = now + POLL
-                if quiet_since is None and not self._running(exec_id, doing):
-                    quiet_since = now
+                return ended is None
             readable, _, _ = select.select([socket], [], [], min(POLL, deadline - now))
-            if not readable:
-                continue
-            try:
-                data = socket.recv(CHUNK)
-            except BlockingIOError:
-                continue
-            except OSError as error:
-                raise engine_down(doing, error) from error
-            if not data:
-                break
-            output.feed(data)
+            if readable:
+                try:
+                    data = socket.recv(CHUNK)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise engine_down(doing, error) from error
+                if not data:
+                    break
+                last = time.monotonic()
+                output.feed(data)
+            if ended is None and time.monotonic() >= next_look:
+                next_look = time.monotonic() + POLL
+                ended = None if self._running(exec_id, doing) else time.monotonic()
+            elif ended is not None:
+                quiet = time.monotonic() - max(ended, last or 0.0)
+                if quiet > GRACE or time.monotonic() - ended > LONGEST_GRACE:
+                    return False
         while self._running(exec_id, doing):
             if time.monotonic() >= deadline:
                 return True
