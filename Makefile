@@ -66,5 +66,9 @@ lock: $(STAMP)
 bench: engine
 	.venv/bin/python tests/bench/spine.py
 
+# Any other benchmark by its name, as in `make bench-score_speed ARGS="--largest 100000"`.
+bench-%: $(STAMP)
+	.venv/bin/python tests/bench/$*.py $(ARGS)
+
 clean:
 	@$(RACE) clean
