@@ -16,7 +16,7 @@ from race.core.records import FileRef, Finding, Mined
 from race.core.reliability import variants_for
 from race.core.test_ids import in_file
 from race.core.validated import Validated, observed, remembered, without, wobbling
-from race.errors import Malformed, Rejection
+from race.errors import Malformed
 from race.ports import Image, Limits
 from race.settings import ValidateSection
 from race.work.cells import Subject
@@ -71,13 +71,16 @@ def prepare(desk: Desk, mined: Mined, earlier: Validated | None) -> Prepared:
 
 
 def new_tests(tar: bytes, test_patch: bytes) -> dict[str, bytes]:
-    """The files that the test patch adds or changes, as they are afterwards."""
+    """The files that the test patch adds or changes, as they are afterwards.
+
+    Nothing when they cannot be told here (links, submodules); whether the patch applies is for git
+    to say, in the container.
+    """
     kept = [path for path, change in touched_files(test_patch).items() if change != "deleted"]
     try:
-        tree = apply_diff(tree_of(tar), test_patch)
-    except Malformed as error:
-        what = f"test.patch does not apply to the base tree: {error}"
-        raise Rejection("patch-does-not-apply", what) from error
+        tree = apply_diff(tree_of(tar, limit=2**26), test_patch)
+    except Malformed:
+        return {}
     return {path: tree[path] for path in kept if path in tree}
 
 
