@@ -7,12 +7,13 @@ takes tenths of a second to import, which `race --help` must not pay for.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from race.core.mining.facts import PullRequestFacts
 from race.ports import Agent, Engine, History, Host, Model, Resolver, RootFileSystems
 from race.settings import Workspace
 
@@ -55,11 +56,13 @@ class Workbench:
             cache=self.workspace.cache_dir / "uv",
         )
 
-    def clone(self, path: Path, repo: str) -> History:
-        """A local clone as a project's history."""
+    def clone(
+        self, path: Path, repo: str, facts: Mapping[int, PullRequestFacts] | None = None
+    ) -> History:
+        """A local clone as a project's history, with what it does not say itself."""
         from race.adapters.git_history import GitHistory
 
-        return GitHistory(path, repo)
+        return GitHistory(path, repo, facts=facts)
 
     def github(
         self, repo: str, api_url: str = "", say: Callable[[str], None] = lambda line: None

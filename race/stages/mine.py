@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
+from datetime import time as clock
 from pathlib import Path
 from typing import Any
 
 import click
 
 from race.core.mining.decision import RULES
+from race.core.mining.facts import PullRequestFacts
 from race.core.records import Mined, digest
 from race.errors import Accident, UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
@@ -20,6 +23,7 @@ from race.stages._loop import Tally
 from race.store import Store, TaskFolder
 from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
+from race.work.pull_request_facts import read_facts
 from race.work.rejected import read_rejected, write_rejected
 from race.work.stage import Desk, Stage
 from race.workbench import Workbench
@@ -82,23 +86,45 @@ def _mine_one(
     due = due[:limit] if limit is not None else due
     progress.say(f"mine: {history.repo}: {len(due)} pull requests to look at, {len(known)} known")
     found: list[Mined] = []
-
-    def say(what: str, done: int, total: int) -> None:
-        progress.doing(history.repo, f"{what} ({done}/{total})" if total else what)
-
+    outcome = ""
     try:
-        for judged in judge(history, due, store.settings.mine, say):
+        for judged in judge(history, due, store.settings.mine, _voice(progress, history.repo)):
             record = _keep(store, judged, current, rejected)
             found.append(record)
             (tally.done if record.accepted else tally.rejected).append(record.instance_id)
+    except Accident as error:
+        left = {instance_id(request) for request in due} - {record.instance_id for record in found}
+        tally.pending.extend(sorted(left))
+        tally.accidents[history.repo] = str(error)
+        outcome = f", {len(left)} pending: {error}"
     finally:
         write_rejected(store, rejected)
     tally.skipped.extend(record.instance_id for record in known)
     accepted = sum(record.accepted for record in found)
-    progress.finished(history.repo, f"{accepted} candidates, {len(found) - accepted} turned down")
+    outcome = f"{accepted} candidates, {len(found) - accepted} turned down{outcome}"
+    progress.finished(history.repo, outcome)
     everything = [*known, *found]
     everything.sort(key=lambda record: (record.merged_at, record.pr), reverse=True)
     wanted.extend(everything)
+
+
+def _voice(progress: Progress, repo: str) -> Callable[[str, int, int], None]:
+    """Tells what is being looked at, with an estimate; a plain line every ten seconds."""
+    started = told = time.monotonic()
+
+    def say(what: str, done: int, total: int) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if not total:
+            progress.doing(repo, what)
+            return
+        left = f", about {(now - started) / done * (total - done):.0f} s left" if done else ""
+        progress.doing(repo, f"{what} ({done}/{total}{left})")
+        if now - told >= 10:
+            told = now
+            progress.say(f"mine: {repo}: {done} of {total} read{left}")
+
+    return say
 
 
 def _keep(store: Store, judged: Judged, inputs: dict[str, str], rejected: dict[str, Mined]) -> Mined:
@@ -179,7 +205,7 @@ def shown(record: Mined) -> dict[str, Any]:
 
 
 def _day(day: date | None) -> datetime | None:
-    return datetime.combine(day, time(), UTC) if day is not None else None
+    return datetime.combine(day, clock(), UTC) if day is not None else None
 
 
 def _recorded(task: TaskFolder, store: Store) -> dict[str, str]:
@@ -200,6 +226,7 @@ def histories(
     bench: Workbench,
     clones: Sequence[Path],
     repos: Sequence[str],
+    facts: Mapping[str, Mapping[int, PullRequestFacts]],
     github: Sequence[str],
     api_url: str,
     say: Callable[[str], None],
@@ -213,7 +240,7 @@ def histories(
         if not _REPO.match(repo):
             raise UsageError(f"{repo!r} is not OWNER/NAME")
     named = dict(zip(repos, clones, strict=True))
-    found: list[History] = [bench.clone(path, repo) for repo, path in named.items()]
+    found: list[History] = [bench.clone(path, repo, facts.get(repo)) for repo, path in named.items()]
     found += [bench.github(repo, api_url, say) for repo in github]
     return found, named
 
@@ -222,6 +249,11 @@ def histories(
 @release_argument
 @click.option("--clone", "clones", multiple=True, type=click.Path(path_type=Path), help="A local clone.")
 @click.option("--repo", "repos", multiple=True, metavar="OWNER/NAME", help="The clone's project.")
+@click.option(
+    "--facts",
+    type=click.Path(path_type=Path),
+    help="What the clones do not say: JSON lines with repo, pr, merge_commit and more.",
+)
 @click.option("--github", multiple=True, metavar="OWNER/NAME", help="A project on GitHub.")
 @click.option("--api-url", default="", help="Another server that speaks GitHub's API.")
 @click.option("--since", type=_day_type, help="Merged on or after this day (UTC).")
@@ -235,6 +267,7 @@ def command(
     release: Path,
     clones: tuple[Path, ...],
     repos: tuple[str, ...],
+    facts: Path | None,
     github: tuple[str, ...],
     api_url: str,
     since: datetime | None,
@@ -246,7 +279,9 @@ def command(
     """Find merged pull requests that fix a concurrency bug, with tests.
 
     Candidates become task folders of the release; what is turned down goes to rejected.jsonl with
-    its reasons. A second run looks only at what is new.
+    its reasons. A second run looks only at what is new. --facts names pull requests that a clone
+    alone does not show, such as rebase merges: one JSON object a line with repo, pr, merge_commit,
+    and optionally base_commit, title, body, merged_at, linked_issues.
 
     \b
     Examples:
@@ -258,7 +293,8 @@ def command(
     section = store.settings.mine
     with store.lock():
         progress = Progress("mine", len(clones) + len(github), verbose=verbose)
-        sources, named = histories(bench, clones, repos, github, api_url, progress.say)
+        known = read_facts(facts) if facts is not None else {}
+        sources, named = histories(bench, clones, repos, known, github, api_url, progress.say)
         remember(store, named)
         with progress.running():
             tally, wanted = mine_histories(

@@ -219,6 +219,47 @@ def test_dates_and_limit_choose(small: Any, release: Path, capsys: pytest.Captur
     assert list(read_rejected(Store(release))) == ["someone__project-3"]
 
 
+def test_facts_bring_in_a_rebase_merge(small: Any, release: Path, tmp_path: Path) -> None:
+    """Two commits put on the branch one by one are one task when a file says so."""
+    base = small.git("rev-parse", "HEAD")
+    fixing(small, 40, {}, title="first half")
+    last = small.commit("second half", {"pkg/more.py": "m = 1\n"})
+    row = {
+        "repo": REPO,
+        "pr": 40,
+        "merge_commit": last,
+        "base_commit": base,
+        "title": "Fix race condition between concurrent tasks",
+        "linked_issues": ["a/b#39"],
+    }
+    facts = tmp_path / "facts.jsonl"
+    facts.write_text(json.dumps(row) + "\n")
+    assert mine(release, small, "--facts", str(facts)) == 0
+    found = record(release, 40)
+    assert (found.merge_style, found.base_commit, found.linked_issues) == (
+        "rebase",
+        base,
+        (f"{REPO}#39",),
+    )
+    assert "pkg/more.py" in found.product_files
+    applies(small, release, 40)
+
+
+def test_malformed_facts_are_named(
+    small: Any, release: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Line, field, what is wrong; and a commit that the clone does not have."""
+    facts = tmp_path / "facts.jsonl"
+    facts.write_text(
+        '{"repo": "a/b", "pr": 1, "merge_commit": "abcdef12"}\n{"repo": "a/b", "pr": "x"}\n'
+    )
+    assert mine(release, small, "--facts", str(facts)) == 2
+    assert "facts.jsonl: line 2: pr" in capsys.readouterr().err
+    facts.write_text(json.dumps({"repo": REPO, "pr": 1, "merge_commit": "f" * 40}) + "\n")
+    assert mine(release, small, "--facts", str(facts)) == 2
+    assert "no commit ffff" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

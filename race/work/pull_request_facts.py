@@ -1,0 +1,50 @@
+"""A file of facts about pull requests: what a clone alone does not say, one JSON object a line."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from race.core.mining.facts import PullRequestFacts
+from race.core.records import Closed
+from race.errors import Malformed
+from race.settings import first_problem
+
+_SHA = r"^[0-9a-f]{7,64}$"
+
+
+class _Row(Closed):
+    """One line of the file."""
+
+    repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
+    pr: int = Field(gt=0)
+    merge_commit: str = Field(pattern=_SHA)
+    base_commit: str = Field(default="", pattern=rf"{_SHA}|^$")
+    title: str = ""
+    body: str = ""
+    merged_at: str = ""
+    linked_issues: tuple[str, ...] = ()
+
+
+def read_facts(path: Path) -> dict[str, dict[int, PullRequestFacts]]:
+    """Facts by project and number. Malformed names the line and the field."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise Malformed(path, "", f"cannot be read: {error.strerror}") from error
+    facts: dict[str, dict[int, PullRequestFacts]] = {}
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = _Row.model_validate_json(line)
+        except ValidationError as error:
+            place, what = first_problem(error)
+            raise Malformed(path, f"line {number}" + (f": {place}" if place else ""), what) from error
+        if row.merged_at and not re.match(r"^\d{4}-\d\d-\d\dT", row.merged_at):
+            raise Malformed(path, f"line {number}: merged_at", "not an ISO 8601 moment")
+        known = facts.setdefault(row.repo, {})
+        known[row.pr] = PullRequestFacts(**row.model_dump(exclude={"repo", "pr"}))
+    return facts
