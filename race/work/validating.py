@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 
 from race.core.classify import Dropped, Sorted, classify, nothing_left
 from race.core.environment.model import Environment
-from race.core.failure_text import ObservedFailure, normalise
 from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
-from race.core.outcomes import Observation
-from race.core.records import FileRef, Finding, Mined
+from race.core.records import FileRef, Mined
 from race.core.reliability import variants_for
-from race.core.test_ids import in_file
 from race.core.validated import Validated, observed, remembered, without, wobbling
 from race.errors import Malformed
 from race.ports import Image, Limits
@@ -23,13 +20,12 @@ from race.work.cells import Subject
 from race.work.environment_images import tree_of
 from race.work.environments import build_env
 from race.work.evidence import keep_excerpts, keep_matrix, slowest
+from race.work.failures import failures_of, uncollectable
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
 from race.work.source import ensure_source
 from race.work.stage import Desk
-from race.work.trials import Work, observed_failure
-
-UNCOLLECTABLE = 10
+from race.work.trials import Work
 
 
 @dataclass(frozen=True)
@@ -208,55 +204,6 @@ def _bounded(work: Work, found: Sorted) -> tuple[Sorted, Repeated]:
         lost = nothing_left("unreliable", sorted(repeated.out))
         found = replace(found, findings=(*found.findings, lost))
     return found, repeated
-
-
-def failures_of(ran: MatrixRuns, repeated: Repeated | None) -> dict[str, list[ObservedFailure]]:
-    """How every test failed without the fix, in the matrix and in the plain repeats."""
-    found: dict[str, list[ObservedFailure]] = {}
-    for seen in ran.cells["new-without"]:
-        for test_id, test in seen.tests.items():
-            if test.outcome != "passed":
-                found.setdefault(test_id, []).append(observed_failure(test))
-    gold = {test_id for seen in ran.cells["new-with"] for test_id in seen.tests}
-    for seen in ran.cells["new-without"]:
-        for test_id in gold - set(seen.tests):
-            found.setdefault(test_id, []).append(_missing(seen, in_file(test_id)))
-    if repeated is not None:
-        for test_id, failures in repeated.failures.items():
-            found.setdefault(test_id, []).extend(failures)
-    return found
-
-
-def _missing(seen: Observation, path: str) -> ObservedFailure:
-    """Why a test was not there at all: its file, or the whole run, could not be imported."""
-    lost = seen.uncollectable.get(path)
-    message = lost.message if lost is not None else ""
-    head, colon, rest = message.partition(": ")
-    named = bool(colon) and head.replace(".", "").isidentifier()
-    return ObservedFailure(
-        outcome="missing",
-        phase="collect",
-        error_type=head if named else "",
-        message=normalise(rest if named else message),
-    )
-
-
-def uncollectable(ran: MatrixRuns) -> list[Finding]:
-    """Test files that cannot be collected though tests and fix are there: named, not blocking."""
-    lost = {
-        path: one.message
-        for seen in ran.cells["new-with"]
-        for path, one in sorted(seen.uncollectable.items())
-        if not one.skipped
-    }
-    found = [
-        Finding(rule="not-collected", severity="warning", place=path, message=normalise(message))
-        for path, message in list(lost.items())[:UNCOLLECTABLE]
-    ]
-    if len(lost) > UNCOLLECTABLE:
-        rest = f"{len(lost) - UNCOLLECTABLE} more test files cannot be collected"
-        found.append(Finding(rule="not-collected", severity="warning", message=rest))
-    return found
 
 
 def _deselected(environment: Environment) -> list[Dropped]:

@@ -1,0 +1,62 @@
+"""How tests failed in the matrix and in the repeats, in the form that is recorded."""
+
+from __future__ import annotations
+
+from race.core.failure_text import ObservedFailure, normalise
+from race.core.outcomes import Observation
+from race.core.records import Finding
+from race.core.test_ids import in_file
+from race.work.matrix_runs import MatrixRuns
+from race.work.repeating import Repeated
+from race.work.trials import observed_failure
+
+UNCOLLECTABLE = 10
+
+
+def failures_of(ran: MatrixRuns, repeated: Repeated | None) -> dict[str, list[ObservedFailure]]:
+    """How every test failed without the fix, in the matrix and in the plain repeats."""
+    found: dict[str, list[ObservedFailure]] = {}
+    for seen in ran.cells["new-without"]:
+        for test_id, test in seen.tests.items():
+            if test.outcome != "passed":
+                found.setdefault(test_id, []).append(observed_failure(test))
+    gold = {test_id for seen in ran.cells["new-with"] for test_id in seen.tests}
+    for seen in ran.cells["new-without"]:
+        for test_id in gold - set(seen.tests):
+            found.setdefault(test_id, []).append(_missing(seen, in_file(test_id)))
+    if repeated is not None:
+        for test_id, failures in repeated.failures.items():
+            found.setdefault(test_id, []).extend(failures)
+    return found
+
+
+def _missing(seen: Observation, path: str) -> ObservedFailure:
+    """Why a test was not there at all: its file, or the whole run, could not be imported."""
+    lost = seen.uncollectable.get(path)
+    message = lost.message if lost is not None else ""
+    head, colon, rest = message.partition(": ")
+    named = bool(colon) and head.replace(".", "").isidentifier()
+    return ObservedFailure(
+        outcome="missing",
+        phase="collect",
+        error_type=head if named else "",
+        message=normalise(rest if named else message),
+    )
+
+
+def uncollectable(ran: MatrixRuns) -> list[Finding]:
+    """Test files that cannot be collected though tests and fix are there: named, not blocking."""
+    lost = {
+        path: one.message
+        for seen in ran.cells["new-with"]
+        for path, one in sorted(seen.uncollectable.items())
+        if not one.skipped
+    }
+    found = [
+        Finding(rule="not-collected", severity="warning", place=path, message=normalise(message))
+        for path, message in list(lost.items())[:UNCOLLECTABLE]
+    ]
+    if len(lost) > UNCOLLECTABLE:
+        rest = f"{len(lost) - UNCOLLECTABLE} more test files cannot be collected"
+        found.append(Finding(rule="not-collected", severity="warning", message=rest))
+    return found
