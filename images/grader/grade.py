@@ -51,7 +51,7 @@ class Grading:
     def __init__(self, task: dict[str, Any]) -> None:
         self.task, self.root = task, task["root"]
         self.started = time.monotonic()
-        self.worker = supervise.Worker(task["python"], {})
+        self.worker = supervise.Worker(task["python"], task["environment"])
         self.base = tree.Base(TASK)
         self.hidden = {path: None if data is None else base64.b64decode(data)
                        for path, data in load("hidden.json").items()}  # fmt: skip

@@ -18,7 +18,8 @@ WATCHED = (
 )  # fmt: skip
 EXPECTED = frozenset(
     {"sys.excepthook", "sys.unraisablehook", "sys.displayhook", "sys.breakpointhook",
-     "threading.excepthook", "_pytest.runner._update_current_test_var", "sys.exit", "io.open"}
+     "threading.excepthook", "_pytest.runner._update_current_test_var", "sys.exit", "io.open",
+     "_pytest.config.Config._getini_unknown_type"}
 )  # fmt: skip
 """Hooks that test runners and debuggers set as a matter of course, or that are not worth a look."""
 _CODE = (types.FunctionType,)

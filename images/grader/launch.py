@@ -46,7 +46,7 @@ def observe(path: str) -> int:
         if root not in opened:
             cage.open_folders(root)
             opened.add(root)
-        if worker is None or worker.key != (run.plan["python"], environment.get("PYTHONHASHSEED")):
+        if worker is None or worker.key != supervise.worker_key(run.plan["python"], environment):
             if worker is not None:
                 worker.close()
             worker = supervise.Worker(run.plan["python"], environment)

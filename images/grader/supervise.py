@@ -63,11 +63,17 @@ def clean_environment(extra: dict[str, str]) -> dict[str, str]:
     return kept
 
 
+def worker_key(python: str, environment: dict[str, str]) -> tuple:
+    """What an interpreter is started with: runs that differ in it need another worker."""
+    kept = {name: str(value) for name, value in environment.items() if not name.startswith("RACE_")}
+    return python, tuple(sorted(kept.items()))
+
+
 class Worker:
     """The pristine interpreter that forks runs; one per environment of the interpreter itself."""
 
     def __init__(self, python: str, environment: dict[str, str]) -> None:
-        self.key = (python, environment.get("PYTHONHASHSEED"))
+        self.key = worker_key(python, environment)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
         starting = {
@@ -76,8 +82,7 @@ class Worker:
             "PYTHONDONTWRITEBYTECODE": "1",
             "TZ": "UTC",
         }
-        if self.key[1] is not None:
-            starting["PYTHONHASHSEED"] = str(self.key[1])
+        starting.update(self.key[1])
         self.ready, self.error = False, ""
         self._process: subprocess.Popen | None = None
         try:

@@ -1,4 +1,4 @@
-"""A pristine interpreter that has imported pytest and nothing of the project, and forks runs.
+"""A pristine interpreter that has imported pytest and its plugins, nothing of the project, and forks.
 
 Started by the launcher as `<venv python> -s -S worker.py <socket>`. For each order that comes over
 the socket it forks a process, which becomes the unprivileged user, and only then looks at the
@@ -16,6 +16,9 @@ import os
 import site
 import socket
 import sys
+import threading
+
+NOBODY = 65534
 
 
 def import_pytest() -> None:
@@ -47,6 +50,36 @@ def import_pytest() -> None:
             __import__(name)
 
 
+def import_plugins() -> None:
+    """Import the plugins that the environment's own packages bring, so that runs need not.
+
+    The project is not on the path yet: what needs it fails here and is imported by the run itself.
+    Done without root's rights.
+    """
+    import importlib.metadata as metadata
+
+    from _pytest.assertion.rewrite import AssertionRewritingHook
+    from session import BLOCKED_PLUGINS
+
+    AssertionRewritingHook._warn_already_imported = lambda self, name: None
+    packages = [entry for entry in sys.path if entry.endswith(("site-packages", "dist-packages"))]
+    names = [
+        point.value.partition(":")[0]
+        for found in metadata.distributions(path=packages)
+        for point in found.entry_points
+        if point.group == "pytest11" and point.name not in BLOCKED_PLUGINS
+    ]
+    os.seteuid(NOBODY)
+    try:
+        for name in names:
+            with contextlib.suppress(BaseException):
+                __import__(name)
+    finally:
+        os.seteuid(0)
+    if threading.active_count() > 1:  # a plugin that starts threads may not be forked
+        os.execv(sys.executable, [sys.executable, "-s", "-S", *sys.argv[:2], "bare"])
+
+
 def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     """One order and the file descriptors that came with it; empty when the launcher is gone."""
     room = socket.CMSG_SPACE(8 * 4)
@@ -67,6 +100,8 @@ def main() -> None:
     import integrity
     import session
 
+    if sys.argv[2:] != ["bare"] and "pytest" in sys.modules:
+        import_plugins()
     sys.path.remove(here)
     snapshot = integrity.Snapshot()
     gc.collect()

@@ -14,6 +14,8 @@ from race.ports import Container
 from race.work.observing import observe, observe_many
 
 pytestmark = [pytest.mark.engine, pytest.mark.network]
+LIMIT = 3.0
+"""Seconds that no test here needs, even on a machine that is busy with other things."""
 Opener = Callable[..., AbstractContextManager[Container]]
 CORE = [
     "tests/test_core.py::test_add_returns_the_value",
@@ -150,7 +152,7 @@ def test_a_hang_costs_its_own_limit(open_container: Opener) -> None:
     """Hangs of every kind are named, with the place where they stood, and the rest still runs."""
     with open_container("9", {"tests/test_hangs.py": HANGS}) as container:
         started = time.monotonic()
-        seen = observe(container, Plan(files=["tests/test_hangs.py"], test_seconds=1.0))
+        seen = observe(container, Plan(files=["tests/test_hangs.py"], test_seconds=LIMIT))
         spent = time.monotonic() - started
         left = container.run(["sh", "-c", "ps -e -o user,comm | grep -c tester || true"], timeout=10)
         traces = container.run(["sh", "-c", "ls -A /tmp /dev/shm | grep -v :"], timeout=10)
@@ -165,7 +167,7 @@ def test_a_hang_costs_its_own_limit(open_container: Opener) -> None:
         "test_children": "passed",
         "test_after": "passed",
     }
-    assert spent < 4 * 1.0 + 8
+    assert spent < 4 * LIMIT + 30
     of = {name.rpartition("::")[2]: test for name, test in seen.tests.items()}
     assert "in test_async_deadlock" in of["test_async_deadlock"].stacks
     assert "in holder_of_lock" in of["test_async_deadlock"].stacks
@@ -195,7 +197,7 @@ def test_three(): pass
         "tests/test_e.py": "import pytest\npytest.skip('not here', allow_module_level=True)\n",
     }
     with open_container("9", files) as container:
-        seen = observe(container, Plan(test_seconds=2.0))
+        seen = observe(container, Plan(test_seconds=2 * LIMIT))
     found = outcomes(seen)
     assert seen.ended == "finished"
     assert {name: found[name] for name in found if name in files["tests/test_a.py"]} == {
@@ -223,13 +225,6 @@ def test_gigabyte():
     block = b"x" * 2**20
     for _ in range(1024):
         os.write(1, block)
-def test_fork_bomb():
-    end = time.time() + 60
-    while time.time() < end:
-        try:
-            os.fork()
-        except OSError:
-            pass
 def test_big_file():
     with open("/tmp/big", "wb") as stream:
         for _ in range(3 * 1024):
@@ -238,16 +233,30 @@ def test_after(): pass
 """
 
 
+BOMB = """
+import os
+def test_fork_bomb():
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            pass
+def test_after(): pass
+"""
+
+
 def test_floods_are_contained(open_container: Opener) -> None:
     """A gigabyte of output, a fork bomb and a huge file neither stop the run nor outlive it."""
-    with open_container("9", {"tests/test_floods.py": FLOODS}) as container:
-        seen = observe(
-            container, Plan(files=["tests/test_floods.py"], test_seconds=8.0, output_bytes=1000)
-        )
+    files = {"tests/test_floods.py": FLOODS, "tests/test_bomb.py": BOMB}
+    with open_container("9", files) as container:
+        plan = Plan(files=["tests/test_floods.py"], test_seconds=60.0, output_bytes=1000)
+        seen = observe(container, plan)
+        bomb = observe(container, Plan(files=["tests/test_bomb.py"], test_seconds=LIMIT))
         left = container.run(["sh", "-c", "ps -e -o user,comm | grep -c tester || true"], timeout=10)
     found = outcomes(seen)
     assert found["test_gigabyte"] == "passed"
-    assert found["test_fork_bomb"] == "hang"
+    assert bomb.tests["tests/test_bomb.py::test_fork_bomb"].outcome == "hang"
+    assert bomb.tests["tests/test_bomb.py::test_after"].outcome == "passed"
     assert found["test_big_file"] == "failed"
     assert found["test_after"] == "passed"
     assert seen.output_bytes >= 2**30
@@ -287,15 +296,13 @@ def test_seed():
     more = [Plan(ids=[f"{name}::test_seed", f"{name}::test_state"], ordered=True)] * 20
     with open_container("9", {name: state}) as container:
         first = observe_many(container, plans)
-        started = time.monotonic()
         repeated = observe_many(container, more)
-        each = (time.monotonic() - started) / len(more)
     assert [outcomes(seen) for seen in first] == [{"test_state": "passed", "test_seed": "passed"}] * 3
     seeds = [re.findall(r"seed (-?\d+)", seen.output) for seen in first]
     assert seeds[0] == seeds[1] != seeds[2]
     assert [list(outcomes(seen)) for seen in repeated] == [["test_seed", "test_state"]] * 20
     assert {outcomes(seen)["test_seed"] for seen in repeated} == {"failed"}
-    assert each < 0.6
+    assert [seen.processes for seen in repeated] == [1] * 20
 
 
 def test_broken_start_is_told(open_container: Opener) -> None:
