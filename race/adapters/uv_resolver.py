@@ -7,18 +7,12 @@ once needs no network.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import platform
 import re
-import ssl
 import subprocess
 import tempfile
 import tomllib
-import urllib.error
-import urllib.parse
-import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -27,9 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import uv
-from packaging.utils import InvalidSdistFilename, canonicalize_name, parse_sdist_filename
+from packaging.utils import InvalidSdistFilename, parse_sdist_filename
 from packaging.version import Version
 
+from race.adapters.package_index import PackageIndex
 from race.core.environment.wheels import GLIBC, best_wheel, wheel_name, wheel_tags
 from race.errors import Accident, Unreachable, Unresolvable
 
@@ -47,6 +42,7 @@ class UvResolver:
 
     def __init__(self, *, index_url: str = "", ca_bundle: str = "", cache: Path) -> None:
         self._index_url, self._ca_bundle, self._cache = index_url, ca_bundle, cache
+        self._files = PackageIndex(self._index, ca_bundle=ca_bundle, cache=cache)
 
     def compile(
         self,
@@ -81,7 +77,7 @@ class UvResolver:
             digest = made.get(wheel_name(wheel), "")
             if not digest:
                 digest = wheel["hashes"]["sha256"]
-                self._remember(digest, str(wheel["url"]), wheel_name(wheel))
+                self._files.remember(digest, str(wheel["url"]), wheel_name(wheel))
             lines.append(f"{package['name']}=={package['version']} --hash=sha256:{digest}")
         return "".join(line + "\n" for line in sorted(lines))
 
@@ -93,14 +89,14 @@ class UvResolver:
         """
         pins = dict(_pins(lock))
         for digest, pin in pins.items():
-            if self._known(digest) is None:
-                for file in self._files(pin.split("==")[0]):
+            if self._files.known(digest) is None:
+                for file in self._files.files(pin.split("==")[0]):
                     if file.get("hashes", {}).get("sha256") == digest:
-                        self._remember(digest, str(file["url"]), str(file["filename"]))
-                if self._known(digest) is None:
+                        self._files.remember(digest, str(file["url"]), str(file["filename"]))
+                if self._files.known(digest) is None:
                     raise Accident(f"the index has no file of {pin} with sha256 {digest[:12]}")
         with ThreadPoolExecutor(max_workers=DOWNLOADS) as pool:
-            paths = list(pool.map(self._fetch_one, pins))
+            paths = list(pool.map(self._files.fetch, pins))
         return {path.name: path for path in paths}
 
     def source(self, name: str, *, version: str, cutoff: datetime | None) -> tuple[str, Path]:
@@ -109,7 +105,7 @@ class UvResolver:
         Raises Unresolvable when there is none before the cut-off.
         """
         found: list[tuple[Version, Mapping[str, Any]]] = []
-        for file in self._files(name):
+        for file in self._files.files(name):
             parsed = _source_version(str(file.get("filename", "")))
             early = cutoff is None or _uploaded(file) <= cutoff
             fits = parsed is not None and (str(parsed) == str(Version(version)) if version else True)
@@ -120,8 +116,8 @@ class UvResolver:
             raise Unresolvable(f"{name} {version} has neither a wheel for us nor a source archive")
         newest = max(stable, key=lambda pair: pair[0])[1]
         digest = str(newest["hashes"]["sha256"])
-        self._remember(digest, str(newest["url"]), str(newest["filename"]))
-        return digest, self._fetch_one(digest)
+        self._files.remember(digest, str(newest["url"]), str(newest["filename"]))
+        return digest, self._files.fetch(digest)
 
     def reach(self) -> str:
         """What answers: uv's version. Raises Unreachable when the index does not."""
@@ -190,33 +186,6 @@ class UvResolver:
             kept["SSL_CERT_FILE"] = self._ca_bundle
         return kept
 
-    def _wheel_folder(self, digest: str) -> Path:
-        return self._cache / "wheels" / digest[:2] / digest
-
-    def _known(self, digest: str) -> Mapping[str, Any] | None:
-        try:
-            value = json.loads((self._wheel_folder(digest) / "url.json").read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None
-        return value if isinstance(value, dict) else None
-
-    def _remember(self, digest: str, url: str, name: str) -> None:
-        folder = self._wheel_folder(digest)
-        if not (folder / "url.json").exists():
-            folder.mkdir(parents=True, exist_ok=True)
-            _replace(folder / "url.json", json.dumps({"url": url, "name": name}).encode())
-
-    def _files(self, name: str) -> list[dict[str, Any]]:
-        """All files of a project as the index lists them (simple API, JSON)."""
-        url = f"{self._index().rstrip('/')}/{canonicalize_name(name)}/"
-        accept = "application/vnd.pypi.simple.v1+json"
-        try:
-            value = json.loads(self._download(url, accept))
-        except ValueError as error:
-            raise Accident("the package index does not speak JSON (simple API, version 1)") from error
-        files: list[dict[str, Any]] = value.get("files", [])
-        return [file | {"url": urllib.parse.urljoin(url, str(file["url"]))} for file in files]
-
     def _index(self) -> str:
         """The index that uv asks; told by uv itself when none is set here."""
         if not self._index_url:
@@ -235,32 +204,6 @@ class UvResolver:
                 raise failure(done.stderr)
             self._index_url = match[1]
         return self._index_url
-
-    def _download(self, url: str, accept: str = "*/*") -> bytes:
-        context = ssl.create_default_context(cafile=self._ca_bundle or None)
-        request = urllib.request.Request(url, headers={"Accept": accept, "User-Agent": "race"})
-        name = url.rstrip("/").rsplit("/", 1)[-1]
-        try:
-            with urllib.request.urlopen(request, timeout=60, context=context) as answer:
-                data: bytes = answer.read()
-        except (urllib.error.URLError, OSError) as error:
-            raise Unreachable(f"cannot download {name}: {error}") from error
-        return data
-
-    def _fetch_one(self, digest: str) -> Path:
-        known = self._known(digest) or {}
-        path = self._wheel_folder(digest) / str(known["name"])
-        if path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest:
-            return path
-        data = self._download(str(known["url"]))
-        found = hashlib.sha256(data).hexdigest()
-        if found != digest:
-            raise Accident(
-                f"{path.name}: the index sent bytes with sha256 {found[:12]}, "
-                f"the lock says {digest[:12]}"
-            )
-        _replace(path, data)
-        return path
 
 
 def _pins(lock: str) -> Iterable[tuple[str, str]]:
@@ -285,12 +228,6 @@ def _moment(when: datetime) -> str:
 def _uploaded(file: Mapping[str, Any]) -> datetime:
     text = str(file.get("upload-time") or "9999-01-01T00:00:00+00:00")
     return datetime.fromisoformat(text)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as stream:
-        stream.write(data)
-    os.replace(stream.name, path)
 
 
 def _machine() -> str:

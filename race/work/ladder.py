@@ -8,7 +8,6 @@ modules that the tests import added.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -24,10 +23,11 @@ from race.core.environment.plan import Plan, needs_back_end, plan_environment
 from race.core.environment.pythons import runner_cutoff
 from race.core.environment.versions import next_version
 from race.errors import BuildFailed, Unresolvable
-from race.ports import Container, ContainerSpec, Image
+from race.ports import Image
 from race.settings import ProjectSection
 from race.work.base_images import ensure_base, pythons
 from race.work.environment_images import Recipe, build_env_image, tree_of
+from race.work.image_look import generated_files, look_around
 from race.work.locking import Locked, Pinner, lock_build, lock_requirements
 from race.work.project_metadata import ask_back_end
 from race.work.source_wheels import wheel_from_source
@@ -35,16 +35,11 @@ from race.workbench import Workbench
 
 ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
-COLLECT_SECONDS = 120.0
 RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
 """What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
 TOO_OLD = re.compile(
     r"INTERNALERROR>.*(Error|Exception)|required field \"lineno\" missing|module 'ast' has no attribute|"
     r"has no attribute 'getargspec'|cannot import name '\w+' from 'collections'"
-)
-PROBE = (
-    "import importlib.util, json, sys; "
-    "print(json.dumps([m for m in json.loads(sys.argv[1]) if importlib.util.find_spec(m) is None]))"
 )
 
 
@@ -221,7 +216,9 @@ class Ladder:
         while True:
             try:
                 image = self._built(recipe)
-                return Top(plan, locked, build, recipe, image, version, self._generated(image))
+                return Top(
+                    plan, locked, build, recipe, image, version, generated_files(self.bench, image)
+                )
             except BuildFailed as error:
                 if "install.sh" not in error.step or recipe.install != "editable":
                     raise
@@ -259,27 +256,15 @@ class Ladder:
         self._rung("path-only", "the tree is on the path, without metadata", why)
         return replace(recipe, install="path", build_lock=""), Locked((), "")
 
-    # -- what the image still lacks -----------------------------------------------------------
-
-    def _generated(self, image: Image) -> tuple[str, ...]:
-        with self.bench.engine.container(ContainerSpec(image=image.id, lifetime=60)) as container:
-            listed = container.get("/repo/.git/info/exclude") or b""
-        return tuple(line.lstrip("/") for line in listed.decode("utf-8", "replace").splitlines() if line)
-
     def _missing(self, top: Top) -> tuple[dict[str, str], str]:
         """Distributions that the tests use and the image does not have, with the reason for each, and
         what pytest said when it collected."""
-        uses = used_by_tests(self.tests, self.tree)
-        spec = ContainerSpec(image=top.image.id, lifetime=4 * COLLECT_SECONDS)
-        with self.bench.engine.container(spec) as container:
-            self.say("looking for what the tests miss")
-            modules = sorted({use.module for use in uses if use.module})
-            absent = self._absent(container, modules)
-            said = self._collect(container)
+        self.say("looking for what the tests miss")
+        absent, said = look_around(self.bench, top.image, self.tests, self.tree)
         locked = {_name(line.split(" ")[0]) for line in top.recipe.lock.splitlines()}
         asked = {_name(item) for item in self.extra} | {top.plan.project.name}
         found: dict[str, str] = {}
-        for use in uses:
+        for use in used_by_tests(self.tests, self.tree):
             lacking = use.module in absent if use.module else _name(use.distribution) not in locked
             if lacking:
                 found.setdefault(use.distribution, use.why)
@@ -288,24 +273,6 @@ class Ladder:
             if module.split(".")[0] not in local:
                 found.setdefault(distribution_of(module), f"collecting the tests: no module {module}")
         return {key: why for key, why in found.items() if _name(key) not in locked | asked}, said
-
-    def _absent(self, container: Container, modules: list[str]) -> set[str]:
-        argv = ["/opt/venv/bin/python", "-c", PROBE, json.dumps(modules)]
-        done = container.run(argv, timeout=60, workdir="/repo")
-        try:
-            return set(json.loads(done.output.decode().strip().splitlines()[-1]))
-        except (ValueError, IndexError):
-            return set()
-
-    def _collect(self, container: Container) -> str:
-        """What pytest says when it collects the touched tests; only read for missing modules."""
-        if not self.tests:
-            return ""
-        container.put("/repo", dict(self.tests), uid=1000)
-        paths = [path for path in sorted(self.tests) if path.endswith(".py")]
-        argv = ["/opt/venv/bin/python", "-m", "pytest", "--collect-only", "-q", "-o", "addopts="]
-        done = container.run([*argv, "-p", "no:cacheprovider", *paths], timeout=COLLECT_SECONDS)
-        return done.output.decode("utf-8", "replace")
 
 
 def from_source(rungs: Iterable[Rung]) -> bool:
