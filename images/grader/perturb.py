@@ -134,7 +134,7 @@ class Perturbation:
 
     def pytest_collection_modifyitems(self, items):
         """The order of the tests."""
-        if self.variant == "test-order":
+        if self.variant in ("test-order", "hash-seed"):
             shuffle_items(items, self.rng)
 
 
