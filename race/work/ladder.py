@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 
 from race.core.environment.declared import Declared, parsed
 from race.core.environment.imports import distribution_of, local_modules, missing_modules, used_by_tests
-from race.core.environment.model import Rung
+from race.core.environment.model import Rung, reason
 from race.core.environment.needs import without_pins
 from race.core.environment.plan import Plan, needs_back_end, plan_environment
 from race.core.environment.pythons import runner_cutoff
@@ -105,7 +105,9 @@ class Ladder:
         if later is None or not broken:
             return False
         self.runner_later = dict.fromkeys(RUNNER, later)
-        self._rung("runner-of-this-python", f"pytest of {later:%Y-%m-%d}, pins dropped", broken[0][:300])
+        self._rung(
+            "runner-of-this-python", f"pytest of {later:%Y-%m-%d}, pins dropped", reason(broken[0])
+        )
         return True
 
     def _add(self, missing: Mapping[str, str]) -> None:
@@ -126,8 +128,8 @@ class Ladder:
                 told = ask_back_end(self.bench, base, build.text, self.source, variables, self.say)
                 plan, version = self._planned(told), version or told.version
             except BuildFailed as error:
-                why = (error.tail.strip().splitlines() or [str(error)])[-1][:300]
-                self._rung("metadata-as-written", "setup.py and setup.cfg read as text", why)
+                what = "setup.py and setup.cfg read as text"
+                self._rung("metadata-as-written", what, reason(error.tail))
         self.say("resolving")
         omit = [plan.project.name] if plan.project.name else []
         base = ensure_base(self.bench, plan.python, self.override.system_packages, say=self.say)
@@ -235,7 +237,7 @@ class Ladder:
         self, plan: Plan, recipe: Recipe, build: Locked, error: BuildFailed
     ) -> tuple[Recipe, Locked]:
         """The next rung for a project that does not install."""
-        why = next((line for line in reversed(error.tail.splitlines()) if "Error" in line), str(error))
+        why = reason(error.tail)
         modules = [name for name in missing_modules(error.tail) if name not in local_modules(self.tree)]
         wanted = [distribution_of(name) for name in modules]
         run_time = {_name(item) for item in plan.project.requirements}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from race.core.environment.model import reason
 from race.core.environment.needs import Needs
 from race.errors import BuildFailed, Unresolvable
 from race.work.locking import Pinner, blamed, lock_build, lock_requirements, without_wheel
@@ -101,6 +102,16 @@ def test_the_build_back_end_may_be_undated_and_it_is_said() -> None:
     )
     assert locked.text.startswith("hatchling==1")
     assert [rung.name for rung in locked.rungs] == ["build-undated"]
+
+
+def test_reasons_read_the_same_on_every_machine() -> None:
+    """Colours, addresses, temporary names, digests and durations do not get into a record."""
+    first = "\x1b[31mstart\nRuntimeError: <x at 0x7f00aa11bb22> in /tmp/tmpab12/x after 1.2 s\nbye"
+    second = first.replace("0x7f00aa11bb22", "0x7fffffff1111").replace("tmpab12", "tmpzz")
+    second = second.replace("1.2", "9.5")
+    assert reason(first) == reason(second)
+    assert "RuntimeError" in reason(first)
+    assert reason("") == ""
 
 
 def test_explanations_without_a_missing_wheel_are_not_about_sources() -> None:

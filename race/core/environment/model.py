@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from race.core.failure_text import normalise
 from race.core.records import Closed, FileRef
 
 
@@ -15,6 +16,13 @@ class Rung(Closed):
     name: str
     what: str
     why: str
+
+
+def reason(text: str) -> str:
+    """The last line of a log that names an error, as it would read on every machine; 300 characters."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    line = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "")
+    return normalise(line, 300)
 
 
 class PytestSettings(Closed):
