@@ -15,7 +15,7 @@ from race.cli import run
 from race.errors import EngineDown, Missing, Unreachable
 from race.ports import Engine
 from race.settings import Workspace
-from race.work.base_images import base_names, base_recipe, pythons
+from race.work.base_images import base_names, base_recipe, ensure_base, pythons
 from race.workbench import Workbench
 
 
@@ -177,3 +177,23 @@ def test_clean_takes_only_what_is_of_that_release(
     assert left == {"race-othertest:a", "stranger-cleantest:a", base}
     subprocess.run(["docker", "rmi", "race-othertest:a", "stranger-cleantest:a"], check=True,
                    capture_output=True)  # fmt: skip
+
+
+def test_a_host_that_cannot_make_base_images(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """No registry and no way to get Debian packages: what is missing is said, exit 3, no traceback."""
+
+    class NoRootfs:
+        def make(self, suite: str, packages: Any, excluded: Any, to: Path, timeout: float) -> None:
+            raise Missing("mmdebstrap is not installed; `race doctor --fix` installs it")
+
+    bench = Workbench(Workspace(cache=str(tmp_path)))
+    host = FakeHost("not root")
+    for name, tool in (("engine", FakeEngine(host, up=True)), ("host", host),
+                       ("resolver", FakeResolver()), ("rootfs", NoRootfs())):  # fmt: skip
+        bench.__dict__[name] = tool
+    assert run(["doctor", "--fix"], workbench=bench) == 3
+    said = capsys.readouterr()
+    assert "mmdebstrap is not installed" in said.err
+    assert "MISSING base images py3.11" in said.out
+    with pytest.raises(Missing, match="mmdebstrap"):
+        ensure_base(bench, "3.11")
