@@ -250,9 +250,11 @@ def histories(
 @click.option("--clone", "clones", multiple=True, type=click.Path(path_type=Path), help="A local clone.")
 @click.option("--repo", "repos", multiple=True, metavar="OWNER/NAME", help="The clone's project.")
 @click.option(
-    "--facts",
+    "--pull-requests",
+    "facts",
+    metavar="FILE",
     type=click.Path(path_type=Path),
-    help="What the clones do not say: JSON lines with repo, pr, merge_commit and more.",
+    help="Pull requests that a clone does not show: JSON lines with number, merge_commit and more.",
 )
 @click.option("--github", multiple=True, metavar="OWNER/NAME", help="A project on GitHub.")
 @click.option("--api-url", default="", help="Another server that speaks GitHub's API.")
@@ -279,13 +281,14 @@ def command(
     """Find merged pull requests that fix a concurrency bug, with tests.
 
     Candidates become task folders of the release; what is turned down goes to rejected.jsonl with
-    its reasons. A second run looks only at what is new. --facts names pull requests that a clone
-    alone does not show, such as rebase merges: one JSON object a line with repo, pr, merge_commit,
-    and optionally base_commit, title, body, merged_at, linked_issues.
+    its reasons. A second run looks only at what is new. --pull-requests names those that a clone
+    alone does not show (rebase merges, commits without a number): one JSON object a line with
+    number, merge_commit, and optionally repo, base_commit, title, body, merged_at, linked_issues.
 
     \b
     Examples:
       race mine tasks/winter --clone ~/src/anyio --repo agronholm/anyio --since 2025-01-01
+      race mine tasks/winter --clone ~/src/anyio --repo agronholm/anyio --pull-requests more.jsonl
       race mine tasks/winter --github agronholm/anyio --limit 200 --json
     """
     bench = workbench(context)
@@ -293,7 +296,7 @@ def command(
     section = store.settings.mine
     with store.lock():
         progress = Progress("mine", len(clones) + len(github), verbose=verbose)
-        known = read_facts(facts) if facts is not None else {}
+        known = read_facts(facts, repos) if facts is not None else {}
         sources, named = histories(bench, clones, repos, known, github, api_url, progress.say)
         remember(store, named)
         with progress.running():

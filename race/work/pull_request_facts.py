@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import Field, ValidationError
+from pydantic import AliasChoices, Field, ValidationError
 
 from race.core.mining.facts import PullRequestFacts
 from race.core.records import Closed
@@ -18,8 +19,8 @@ _SHA = r"^[0-9a-f]{7,64}$"
 class _Row(Closed):
     """One line of the file."""
 
-    repo: str = Field(pattern=r"^[\w.-]+/[\w.-]+$")
-    pr: int = Field(gt=0)
+    repo: str = Field(default="", pattern=r"^([\w.-]+/[\w.-]+)?$")
+    number: int = Field(gt=0, validation_alias=AliasChoices("number", "pr"))
     merge_commit: str = Field(pattern=_SHA)
     base_commit: str = Field(default="", pattern=rf"{_SHA}|^$")
     title: str = ""
@@ -28,8 +29,11 @@ class _Row(Closed):
     linked_issues: tuple[str, ...] = ()
 
 
-def read_facts(path: Path) -> dict[str, dict[int, PullRequestFacts]]:
-    """Facts by project and number. Malformed names the line and the field."""
+def read_facts(path: Path, repos: Sequence[str]) -> dict[str, dict[int, PullRequestFacts]]:
+    """Facts by project and number; a row without `repo` is about the only one that is mined.
+
+    Malformed names the line and the field.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
@@ -45,6 +49,8 @@ def read_facts(path: Path) -> dict[str, dict[int, PullRequestFacts]]:
             raise Malformed(path, f"line {number}" + (f": {place}" if place else ""), what) from error
         if row.merged_at and not re.match(r"^\d{4}-\d\d-\d\dT", row.merged_at):
             raise Malformed(path, f"line {number}: merged_at", "not an ISO 8601 moment")
-        known = facts.setdefault(row.repo, {})
-        known[row.pr] = PullRequestFacts(**row.model_dump(exclude={"repo", "pr"}))
+        if not row.repo and len(repos) != 1:
+            raise Malformed(path, f"line {number}: repo", "needed when several projects are mined")
+        known = facts.setdefault(row.repo or repos[0], {})
+        known[row.number] = PullRequestFacts(**row.model_dump(exclude={"repo", "number"}))
     return facts

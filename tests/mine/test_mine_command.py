@@ -225,8 +225,7 @@ def test_facts_bring_in_a_rebase_merge(small: Any, release: Path, tmp_path: Path
     fixing(small, 40, {}, title="first half")
     last = small.commit("second half", {"pkg/more.py": "m = 1\n"})
     row = {
-        "repo": REPO,
-        "pr": 40,
+        "number": 40,
         "merge_commit": last,
         "base_commit": base,
         "title": "Fix race condition between concurrent tasks",
@@ -234,12 +233,12 @@ def test_facts_bring_in_a_rebase_merge(small: Any, release: Path, tmp_path: Path
     }
     facts = tmp_path / "facts.jsonl"
     facts.write_text(json.dumps(row) + "\n")
-    assert mine(release, small, "--facts", str(facts)) == 0
+    assert mine(release, small, "--pull-requests", str(facts)) == 0
     found = record(release, 40)
     assert (found.merge_style, found.base_commit, found.linked_issues) == (
         "rebase",
         base,
-        (f"{REPO}#39",),
+        ("a/b#39",),
     )
     assert "pkg/more.py" in found.product_files
     applies(small, release, 40)
@@ -253,10 +252,10 @@ def test_malformed_facts_are_named(
     facts.write_text(
         '{"repo": "a/b", "pr": 1, "merge_commit": "abcdef12"}\n{"repo": "a/b", "pr": "x"}\n'
     )
-    assert mine(release, small, "--facts", str(facts)) == 2
+    assert mine(release, small, "--pull-requests", str(facts)) == 2
     assert "facts.jsonl: line 2: pr" in capsys.readouterr().err
     facts.write_text(json.dumps({"repo": REPO, "pr": 1, "merge_commit": "f" * 40}) + "\n")
-    assert mine(release, small, "--facts", str(facts)) == 2
+    assert mine(release, small, "--pull-requests", str(facts)) == 2
     assert "no commit ffff" in capsys.readouterr().err
 
 
