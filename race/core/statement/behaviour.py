@@ -30,6 +30,12 @@ _COLLECT = re.compile(r"(^|\.)(gc\.collect|weakref\.ref|ref)$")
 _CANCEL = re.compile(r"(^|\.)(cancel|move_on_after|CancelScope|cancel_scope|uncancel)$")
 
 
+CONCEPTS: dict[str, frozenset[str]] = {
+    "cancelled": frozenset({"cancel", "uncancel"}),
+    "closing": frozenset({"clos", "aclos", "shutdown", "stop", "teardown", "disconnect"}),
+}
+"""Situation -> stems that say it in a test's name. Words such as thread or context mean too much."""
+
 _TAGS = (
     (_THREADS, "threads"), (_TASKS, "tasks"), (_LOOPS, "loops"), (_CONTEXT, "context"),
     (_PROCESSES, "processes"), (_COLLECT, "collected"), (_CANCEL, "cancelled"),
@@ -41,7 +47,8 @@ class Behaviour(Closed):
 
     `subjects` are public names of the product that it calls, the likeliest first, and `changed`
     those of them that are defined where the fix changes something; `around` are those that only
-    set the stage, such as starting tasks. `situation` are tags. `raises`
+    set the stage, such as starting tasks. `spoken` are subjects, and `concepts` situations, that the
+    test's own name speaks of: what it is about more than anything else. `situation` are tags. `raises`
     are exceptions that it expects, `claims` what must hold of the product afterwards, in words.
     `steps` are what it does with the product, in order, in words.
     """
@@ -49,6 +56,8 @@ class Behaviour(Closed):
     subjects: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     around: tuple[str, ...] = ()
+    spoken: tuple[str, ...] = ()
+    concepts: tuple[str, ...] = ()
     situation: tuple[str, ...] = ()
     raises: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
@@ -59,15 +68,33 @@ def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
     """The behaviour that a test exercises."""
     uses = interface.own_uses(test_id)
     subjects, changed = _subjects(interface, uses, _words(test_id.partition("[")[0]))
+    own = {stem(word) for word in _words(test_id.partition("[")[0].rpartition("::")[2])}
+    concepts = sorted(tag for tag, stems in CONCEPTS.items() if own & stems)
     return Behaviour(
         subjects=tuple(subjects),
         changed=tuple(changed),
         around=tuple(name for name in subjects if AROUND.search(name)),
-        situation=tuple(_situation(interface, uses)),
+        spoken=tuple(
+            name
+            for name in subjects
+            if not AROUND.search(name) and {stem(word) for word in _words(name.rpartition(".")[2])} & own
+        ),
+        concepts=tuple(concepts),
+        situation=tuple(sorted({*_situation(interface, uses), *concepts})),
         raises=tuple(_raises(interface, uses)),
         claims=tuple(_claims(interface, uses)),
         steps=tuple(steps_of(interface, uses)),
     )
+
+
+def stem(word: str) -> str:
+    """A word without its commonest endings: `closing`, `closed` and `close` are `clos`."""
+    word = word.lower()
+    for ending in ("ations", "ation", "ings", "ing", "ers", "er", "ed", "es", "s", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word[: -len(ending)]
+            break
+    return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
 
 
 def _words(text: str) -> set[str]:

@@ -156,7 +156,7 @@ def _used(facts: Facts, behaviour: Behaviour) -> str:
 
 
 def _point(facts: Facts, test: str, behaviour: Behaviour, used: str, level: int) -> _Point:
-    wanted = (*_FIRST.get(facts.kind or "", ()), *_ORDER)
+    wanted = (*behaviour.concepts, *_FIRST.get(facts.kind or "", ()), *_ORDER)
     tag = next((tag for tag in wanted if tag in behaviour.situation), "")
     problem = f"With {used}, when {_SITUATIONS[tag]}," if tag else f"With {used},"
     symptom = in_words(facts.failures[test], quote=level == 0)

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from race.core.failure_text import ObservedFailure
-from race.core.interface.items import InterfaceItem
+from race.core.interface.items import InterfaceItem, read_interface
 from race.core.records import Finding
-from race.core.statement.behaviour import Behaviour
+from race.core.statement.behaviour import CONCEPTS, Behaviour, stem
 from race.core.statement.symptoms import awaited_exception, symptom_of
 from race.core.statement_audit.case import IDENTIFIER, Case
 
@@ -27,6 +27,11 @@ _SYMPTOMS = {
                    r"twice|stale|leak|leav|remain|only|too",
     "error": r"error|exception|fail|rais|crash|traceback|warning|break|broke|reject|refus|throw",
 }  # fmt: skip
+_SAYING = {
+    "cancelled": frozenset({"abort", "interrupt", "canceled", "cancellation", "gon", "away"}),
+    "closing": frozenset({"shut", "end", "exit", "terminat", "finish", "shuts"}),
+}
+_SITUATION = {"cancelled": "cancelled", "closing": "closed or stopped"}
 _EXPECTED = re.compile(
     r"\b(should|must|expected|expect|wanted|wish|ought|instead|needs? to|has to|supposed|want|"
     r"required|correct(?:ly)?|"
@@ -114,34 +119,44 @@ def stated(item: InterfaceItem, statement: str) -> bool:
 
 
 def _coverage(case: Case) -> Iterator[Finding]:
-    words = {word.lower() for word in IDENTIFIER.findall(case.statement)}
+    told = "\n".join(line.text for line in case.lines if not read_interface(line.text))
+    words = {word.lower() for word in IDENTIFIER.findall(told)}
     seen: dict[str, list[str]] = {}
     for test in sorted(case.failures):
         behaviour = case.behaviours.get(test, Behaviour())
-        for problem in _uncovered(case, behaviour, case.failures[test], words):
+        for problem in _uncovered(told, behaviour, case.failures[test], words):
             seen.setdefault(problem, []).append(test)
     for problem, tests in seen.items():
         yield case.found("coverage", None, f"{problem}; {len(tests)} fail-to-pass test(s): {tests[0]}")
 
 
 def _uncovered(
-    case: Case, behaviour: Behaviour, failure: ObservedFailure, words: set[str]
+    told: str, behaviour: Behaviour, failure: ObservedFailure, words: set[str]
 ) -> Iterator[str]:
     telling = [name for name in behaviour.subjects if name not in behaviour.around]
-    subjects = telling or behaviour.subjects
-    parts = [part for name in subjects for part in name.split(".")[1:] or [name]]
+    subjects = behaviour.spoken or telling or behaviour.subjects
+    whole = [
+        name.split(".")[-1:] if behaviour.spoken else name.split(".")[1:] or [name] for name in subjects
+    ]
+    parts = [part for names in whole for part in names]
     named = {part.lower() for part in parts}
     named |= {f"{part.lower()}s" for part in parts if part[:1].isupper()}
     spaced = {re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.split(".")[-1]).lower() for name in subjects}
-    flat = " ".join(re.findall(r"\w+", case.statement.lower()))
+    flat = " ".join(re.findall(r"\w+", told.lower()))
     by_words = any(" " in name and name in flat for name in spaced) or any(
         "_" in name and name.replace("_", " ").strip() in flat for name in named
     )
-    if named and not named & words and not by_words:
+    stems = {stem(word) for word in re.findall(r"[A-Za-z]+", told)}
+    by_stem = any(stem(name.rpartition(".")[2]) in stems for name in behaviour.spoken)
+    if named and not named & words and not by_words and not by_stem:
         yield f"says nothing about {' or '.join(subjects[:3])}"
+    said = [concept for concept in behaviour.concepts if stems & (CONCEPTS[concept] | _SAYING[concept])]
+    if behaviour.concepts and not said:
+        what = " or ".join(_SITUATION[concept] for concept in behaviour.concepts)
+        yield f"does not speak of what happens when something is {what}"
     symptom = symptom_of(failure)
     wanted = awaited_exception(failure)
     if wanted and wanted.lower() not in words:
         yield f"does not say that {wanted} is expected"
-    elif not re.search(rf"\b\w*(?:{_SYMPTOMS[symptom]})", case.statement, re.IGNORECASE):
+    elif not re.search(rf"\b\w*(?:{_SYMPTOMS[symptom]})", told, re.IGNORECASE):
         yield f"does not describe the symptom ({symptom})"
