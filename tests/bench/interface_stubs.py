@@ -90,7 +90,8 @@ def telling(info):
     wrong_call = isinstance(info.value, TypeError) and ("argument" in text or "can't be used in" in text)
     if isinstance(info.value, TypeError) and not wrong_call:
         return None
-    own = str(last.path).startswith("/work/tree/") and "_statement_" not in str(last.name)
+    file = str(last.path)
+    own = file.startswith("/work/tree/") and ("/test" in file or "conftest" in file)
     return type(info.value).__name__, text, str(last.path), own
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector):
