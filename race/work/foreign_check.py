@@ -16,7 +16,7 @@ from race.core.verified import Correction, RunVerdict
 from race.errors import Malformed, UsageError
 from race.ports import Container, ContainerSpec, Limits
 from race.work.leak_scan import AuditRequest, audit_image
-from race.work.sealing import leak_findings
+from race.work.sealing import contract, leak_findings
 from race.workbench import Workbench
 
 CAPABILITIES = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID", "SYS_CHROOT")
@@ -70,6 +70,11 @@ def check_foreign(
         if engine.image(ref) is None:
             done.findings.append(_error("no-image", f"image {ref} is not on this engine", ref))
     if any(finding.rule in ("no-image", "empty-list") for finding in done.findings):
+        return done
+    image = engine.image(task.image)
+    lacking = contract(engine, image, task.workdir) if image else []
+    if lacking:
+        done.findings += lacking
         return done
     seen: dict[str, list[dict[str, str]]] = {"gold": [], "empty": []}
     for kind, patch, verdicts in (("gold", task.patch, done.gold), ("empty", "", done.empty)):

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from race.core.leaks.fragments import Wanted
-from race.core.leaks.judge import Judge
+from race.core.leaks.judge import Judge, standing
 from race.core.leaks.layers import FORMAT, Entry, ImageView, LayerScan
 from race.core.leaks.matcher import Matcher
 from race.core.leaks.probes import counts, run_probes
@@ -156,6 +156,12 @@ def _not_checked(view: ImageView, wanted: Wanted, probes: Sequence[ProbeResult])
             if (path, why) not in seen:
                 seen.add((path, why))
                 yield f"{path}: {why}"
+    strangers = sorted(_strangers(view, wanted))
+    if strangers:
+        yield (
+            f"the fix patch does not fit the work tree: {', '.join(strangers[:5])}"
+            f"{' and more' * (len(strangers) > 5)} is neither as before nor as after it"
+        )
     if wanted.common_lines:
         yield (
             f"{wanted.common_lines} line{'s' * (wanted.common_lines > 1)} of fix and hidden tests also "
@@ -166,6 +172,16 @@ def _not_checked(view: ImageView, wanted: Wanted, probes: Sequence[ProbeResult])
             "no base tree was given: a few lines of the fix in a tracked module that it does not touch "
             "are taken for the project's own idiom"
         )
+
+
+def _strangers(view: ImageView, wanted: Wanted) -> Iterator[str]:
+    """Files of the fix that the work tree does not have in any state that the patch knows."""
+    for file in wanted.fix_files:
+        text = view.text(f"{view.workdir}/{file.path}")
+        if file.added or not file.hunks:
+            continue
+        if text is None or standing(file, text.encode("latin-1")) == "neither":
+            yield file.path
 
 
 def _scans(

@@ -14,7 +14,7 @@ from race.core.leaks.patchtext import read_patch
 from race.core.records import Finding, Mined
 from race.core.sealed import ImageRecipe, ProbeResult
 from race.core.validated import Validated
-from race.errors import Malformed
+from race.errors import Accident, EngineDown, Malformed
 from race.ports import ContainerSpec, Engine, Image
 from race.store import Store, TaskFolder
 from race.work.environments import env_ref, rebuild_env
@@ -181,15 +181,21 @@ def recipe_findings(made: Materials) -> list[Finding]:
     return [Finding(rule="other-recipe", message=message, severity="warning")]
 
 
-def contract(engine: Engine, image: Image) -> list[Finding]:
+def contract(engine: Engine, image: Image, workdir: str = ROOT) -> list[Finding]:
     """What an image lacks that an agent or a validator needs: programs, and a git work tree."""
-    spec = ContainerSpec(image=image.id, workdir=ROOT, lifetime=120)
+    spec = ContainerSpec(image=image.id, workdir=workdir, lifetime=120)
     asked = "; ".join(f"command -v {name} >/dev/null || echo lacks {name}" for name in PROGRAMS)
     tree = "git -c safe.directory='*' rev-parse --verify -q HEAD >/dev/null || echo lacks-head"
-    with engine.container(spec) as container:
-        result = container.run(
-            ["sh", "-c", f"{asked}; {tree}; test -w . || echo lacks-write"], timeout=60
-        )
+    try:
+        with engine.container(spec) as container:
+            result = container.run(
+                ["sh", "-c", f"{asked}; {tree}; test -w . || echo lacks-write"], timeout=60
+            )
+    except EngineDown:
+        raise
+    except Accident as error:
+        message = f"no container with a shell starts from the image: {error}"
+        return [Finding(rule="image-lacks-program", message=message, place="sh")]
     lines = result.output.decode(errors="replace").split("\n")
     findings = [
         Finding(rule="image-lacks-program", message=f"the image has no {line[6:]}", place=line[6:])
@@ -197,9 +203,9 @@ def contract(engine: Engine, image: Image) -> list[Finding]:
         if line.startswith("lacks ")
     ]
     if "lacks-head" in lines:
-        findings.append(Finding(rule="image-lacks-head", message=f"{ROOT} has no commit in HEAD"))
+        findings.append(Finding(rule="image-lacks-head", message=f"{workdir} has no commit in HEAD"))
     if "lacks-write" in lines:
-        findings.append(Finding(rule="image-read-only", message=f"the agent cannot write in {ROOT}"))
+        findings.append(Finding(rule="image-read-only", message=f"{workdir} cannot be written in"))
     return findings
 
 

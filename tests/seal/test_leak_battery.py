@@ -22,7 +22,9 @@ from pathlib import Path
 import pytest
 
 from race.ports import Engine
+from race.work.base_images import ensure_base
 from race.work.leak_scan import Audit, AuditRequest, audit_image
+from race.work.sealing import contract
 
 Sabotage = Callable[[Path, "Kit"], None]
 SABOTAGES: dict[str, tuple[str, str, Sabotage]] = {}
@@ -208,6 +210,16 @@ def _(root: Path, kit: Kit) -> None:
     kit.write(root / "repo", kit.base)
 
 
+@sabotage("bundle of the upstream repository", "git-objects", "/srv/upstream.bundle")
+def _(root: Path, kit: Kit) -> None:
+    fixed = kit.commit_fix(root / "repo")
+    kit.git(root / "repo", "branch", "passing", fixed)
+    (root / "srv").mkdir()
+    kit.git(root / "repo", "bundle", "create", str(root / "srv/upstream.bundle"), "passing")
+    shutil.rmtree(root / "repo/.git")
+    _fresh(root / "repo", kit)
+
+
 @sabotage("fix told in the commit message", "git-objects", "/repo/.git/objects/")
 def _(root: Path, kit: Kit) -> None:
     kit.git(root / "repo", "commit", "-q", "--amend", "-m", f"base\n\nnext: {FIX_LINE}")
@@ -387,6 +399,13 @@ SABOTAGES["test log in a temporary folder"] = (
 )  # fmt: skip
 SABOTAGES["name of a hidden test in a log"] = (
     "hidden-test-names", "/var/log/ci.txt", drop("var/log/ci.txt", f"1 failed: {NAME} (0.2 s)\n"),
+)  # fmt: skip
+SABOTAGES["name of a hidden test in a file's name"] = (
+    "hidden-test-names", f"/srv/results/{NAME}.xml", drop(f"srv/results/{NAME}.xml", ""),
+)  # fmt: skip
+SABOTAGES["generated version with a commit id"] = (
+    "version-strings", "/repo/src/tallybook/_version.py",
+    drop("repo/src/tallybook/_version.py", "__version__ = '1.3'\ncommit_id = 'gf8b9f011e'\n"),
 )  # fmt: skip
 SABOTAGES["note in a home folder"] = (
     "left-over-files", "/home/agent/plan.md", drop("home/agent/plan.md", "use a lock\n"),
@@ -571,6 +590,44 @@ def test_the_clean_image_has_no_finding(
         assert audit.fragments.shortest_leak_lines == 1
         live = [p for p in audit.probes if p.name.startswith("live-")]
         assert all(not p.checked and "no shell" in p.why for p in live)
+    finally:
+        engine.remove_image(tag)
+
+
+@pytest.mark.engine
+def test_live_probes_run_in_a_container_like_an_agent_s(
+    workshop, bench, engine: Engine, names: str, tmp_path: Path
+) -> None:
+    """On an image with Python every live probe runs: no way out, one commit; a proxy is seen."""
+    base = ensure_base(bench, "3.11").runtime
+    tag = f"{names}:live"
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.add(workshop.clean / "repo", "repo")
+    for extra, expected in (("", set()), ("ENV HTTPS_PROXY=http://10.0.0.9:3128\n", {"live-proxy"})):
+        dockerfile = f"FROM {base}\nADD repo.tar /\n{extra}WORKDIR /repo\n"
+        context = {"Dockerfile": dockerfile.encode(), "repo.tar": buffer.getvalue()}
+        image = engine.build(context, tag=tag)
+        try:
+            audit = audit_image(engine, AuditRequest(image=tag, wanted=workshop.strict))
+            live = [p for p in audit.probes if p.name.startswith("live-")]
+            assert len(live) == 11
+            assert all(p.checked for p in live), [(p.name, p.why) for p in live if not p.checked]
+            assert {p.name for p in live if p.findings} == expected
+            assert contract(engine, image) == []
+        finally:
+            engine.remove_image(tag)
+
+
+@pytest.mark.engine
+def test_an_image_without_programs_is_a_finding(
+    workshop, engine: Engine, tar_of, names: str, tmp_path: Path
+) -> None:
+    """An image that no shell starts from breaks the contract in one line, and is no accident."""
+    tag = f"{names}:bare"
+    image = engine.import_image(tar_of(workshop.clean, tmp_path / "root.tar"), tag)
+    try:
+        assert [finding.rule for finding in contract(engine, image)] == ["image-lacks-program"]
     finally:
         engine.remove_image(tag)
 

@@ -161,7 +161,7 @@ def _listings(subject: Subject) -> Answer:
 def _metadata(subject: Subject) -> Answer:
     """History, labels, environment and names of the image."""
     config = subject.view.config
-    texts: list[tuple[str, str]] = []
+    texts = [(key, str(config[key])) for key in ("author", "comment") if config.get(key)]
     for number, step in enumerate(config.get("history") or []):
         for key in ("created_by", "comment", "author"):
             if step.get(key):

@@ -39,6 +39,9 @@ _SHIPPED = re.compile(
     r"^/usr/(share/python-wheels|lib/python[^/]*/ensurepip|local/lib/python[^/]*/ensurepip)/"
     r"|/ensurepip/_bundled/|/(virtualenv/seed|test/wheeldata|setuptools/_vendor)/"
 )
+_COMMIT = re.compile(
+    r"[+.]g[0-9a-f]{7,40}\b|commit_id\w*\s*(:[^=]*)?=\s*['\"]g?[0-9a-f]{7,40}|'g[0-9a-f]{7,40}'"
+)
 _NEWS = re.compile(
     r"(^|/)(news|newsfragments|changes|changelog\.d|changelogs|towncrier|releasenotes)/[^/]+$", re.I
 )
@@ -146,6 +149,7 @@ def _wheels(subject: Subject) -> Answer:
 
 def _versions(subject: Subject) -> Answer:
     found = []
+    tracked = _tracked(subject)
     for number, path, text in subject.view.kept():
         if path.endswith(("/METADATA", "/PKG-INFO")):
             head = text.split("\n\n", 1)[0]
@@ -153,6 +157,12 @@ def _versions(subject: Subject) -> Answer:
             if match and re.search(r"[+.]g[0-9a-f]{7,40}", match.group(1)):
                 what = "a version that carries a commit id"
                 found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group(1)))
+        below = subject.view.below(path)
+        if path.endswith("version.py") and below is not None and below not in tracked:
+            match = _COMMIT.search(text)
+            if match:
+                what = "a generated version with a commit id"
+                found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group()))
         if path.endswith("/direct_url.json") and "commit_id" in text:
             what = "an installation record with a commit id"
             found.append(LeakFinding(path=path, layer=number, what=what, excerpt=text[:160]))

@@ -13,7 +13,7 @@ from race.core.leaks.fragments import Fragment, Wanted
 from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.matcher import Matcher
-from race.core.leaks.unpack import kind_of, parts
+from race.core.leaks.unpack import closed_kind, kind_of, pack_start, parts
 
 BATCH_BYTES = 2 * 2**20
 BATCH_FILES = 600
@@ -27,7 +27,7 @@ _OVERLAP = 8192
 
 _CONTROL = re.compile(
     r"(^|/)(HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|BISECT_LOG|"
-    r"packed-refs|shallow|commondir|gitdir|index|\.git|"
+    r"packed-refs|shallow|commondir|gitdir|index|\.git|_?version\.py|"
     r"RECORD|METADATA|PKG-INFO|SOURCES\.txt|top_level\.txt|direct_url\.json|installed-files\.txt|"
     r"\.?[a-z_]*_history|pip\.conf|\.gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc)$"
     r"|(^|/)etc/(environment|hosts|resolv\.conf|gitconfig|profile\.d/.*|apt/apt\.conf.*)$"
@@ -109,8 +109,23 @@ class LayerScanner:
     def finish(self, digest: str, size: int) -> LayerScan:
         """Search what is left and give the scan."""
         self._flush()
+        self._paths()
         self.scan.digest, self.scan.size = digest, size
         return self.scan
+
+    def _paths(self) -> None:
+        """Names of hidden tests in the names of files."""
+        names = [(n, f) for n, f in enumerate(self._fragments) if f.form == "name"]
+        if not names:
+            return
+        for entry in self.scan.entries:
+            if b"test" not in entry.path.lower().encode():
+                continue
+            path = entry.path.encode()
+            numbers = [n for n, f in names if f.needle in path.lower() and self._holds(f, path)]
+            if numbers and entry.path not in self._touched:
+                listed = tuple((n, entry.path, True) for n in numbers)
+                self.scan.hits.append(Hit(entry.path, "", ("path",), listed))
 
     def _take(self, item: _Item, depth: int) -> None:
         """Queue an item, and what lies inside it."""
@@ -127,14 +142,18 @@ class LayerScanner:
             if found:
                 self._git_object(item, loose["store"], found, depth)
                 return
-        pack = PACK.match(item.path) if not item.inside else None
-        if pack and item.data[:4] == b"PACK":
+        start = pack_start(item.data)
+        if start >= 0:
+            pack = PACK.match(item.path) if not item.inside else None
             try:
-                for found in packed_objects(item.data):
-                    self._git_object(item, pack["store"], found, depth)
+                for found in packed_objects(item.data[start:]):
+                    self._git_object(item, pack["store"] if pack else "", found, depth)
             except ValueError as error:
                 self.scan.unread.append((item.path, f"a damaged pack: {error}"))
             return
+        closed = closed_kind(item.data)
+        if closed:
+            self.scan.unread.append((item.path, f"{closed}: searched as it is, but not unpacked"))
         if len(item.data) < 56:
             return
         for part in parts(item.data):
@@ -145,7 +164,7 @@ class LayerScanner:
                 self._take(_Item(item.path, inside, (*item.how, part.how), part.data), depth - 1)
 
     def _git_object(self, item: _Item, store: str, found: GitObject, depth: int) -> None:
-        kept = self.scan.objects.setdefault(store, {})
+        kept = self.scan.objects.setdefault(store, {}) if store else {}
         if len(kept) < OBJECTS_LIMIT:
             kept[found.id] = (found.kind, found.links)
         content = found.content

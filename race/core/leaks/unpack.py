@@ -165,6 +165,31 @@ def kind_of(data: bytes) -> str:
     return ""
 
 
+_CLOSED = {
+    b"\x28\xb5\x2f\xfd": "zstandard",
+    b"7z\xbc\xaf\x27\x1c": "7-zip",
+    b"Rar!\x1a\x07": "rar",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"SQSH": "squashfs",
+    b"hsqs": "squashfs",
+}
+
+
+def closed_kind(data: bytes) -> str:
+    """The name of a compressed format that cannot be opened here; empty for anything else."""
+    return next((name for head, name in _CLOSED.items() if data.startswith(head)), "")
+
+
+def pack_start(data: bytes) -> int:
+    """Where a git pack starts: at the front, or after a bundle's head; -1 when it is none."""
+    if data.startswith(b"PACK\x00\x00\x00"):
+        return 0
+    if data.startswith((b"# v2 git bundle\n", b"# v3 git bundle\n")):
+        end = data.find(b"\n\nPACK")
+        return end + 2 if end >= 0 else -1
+    return -1
+
+
 def parts(data: bytes) -> Iterator[Part]:
     """What lies one level inside these bytes. A damaged container gives what could be read."""
     kind = kind_of(data)
