@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from race.core.foreign import read_rows
 from race.core.sealed import Sealed
 from race.core.validated import Validated
 from race.core.verified import Verified
@@ -104,9 +105,7 @@ def test_a_check_without_images_of_the_release_gives_the_same_record(
 
 
 def test_a_foreign_list_is_checked_row_by_row(release: Path, bench: Workbench, tmp_path: Path) -> None:
-    """A SOMA row is graded with its fix and with nothing; a row with a wrong fix or image is excluded."""
-    from race.core.foreign import read_rows
-
+    """A SOMA row is graded with its fix and with nothing; a wrong fix or image excludes a row."""
     store = Store(release)
     found = exportable(store)
     found.tasks[:] = [t for t in found.tasks if t.instance_id == smallest(store).id]
