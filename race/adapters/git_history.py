@@ -92,6 +92,7 @@ class GitHistory:
             if request is not None and request.number not in self._facts:
                 found.pop(request.number, None)
                 found[request.number] = request
+        self._name(found)
         for number, facts in self._facts.items():
             found[number] = self._request_from_facts(number, facts)
         ordered = sorted(found.values(), key=lambda request: request.number, reverse=True)
@@ -221,6 +222,26 @@ class GitHistory:
                 _Commit(sha, tree, tuple(parents.split()), committed, authored, subject, body)
             )
         return commits
+
+    def _name(self, found: dict[int, PullRequest]) -> None:
+        """Give merges without a title of their own that of the last commit that they bring in."""
+        nameless = [
+            r for r in found.values() if r.merge_style == "merge" and r.title.startswith("Merge ")
+        ]
+        if not nameless:
+            return
+        tips = [f"{request.merge_commit}^2" for request in nameless]
+        command = ["log", "-z", "--no-walk=unsorted", "--stdin", "--format=%s"]
+        with tempfile.TemporaryFile() as asked:
+            asked.write("".join(f"{tip}\n" for tip in tips).encode())
+            asked.seek(0)
+            with self._reading(command, asked) as stream:
+                titles = stream.read().decode(errors="replace").rstrip("\0").split("\0")
+        if len(titles) != len(nameless):
+            return
+        for request, title in zip(nameless, titles, strict=True):
+            if title.strip():
+                found[request.number] = request.model_copy(update={"title": title.strip()})
 
     def _request(self, commit: _Commit) -> PullRequest | None:
         named = numbered(commit.subject, commit.body, merge=len(commit.parents) > 1)

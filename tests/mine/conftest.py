@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -34,6 +35,13 @@ class Repository:
         self.path, self._clock = path, 1_700_000_000
         path.mkdir(parents=True)
         self.git("init", "-q", "-b", "main")
+
+    def copy(self, path: Path) -> Repository:
+        """Another repository with the same past."""
+        shutil.copytree(self.path, path, symlinks=True)
+        other = Repository.__new__(Repository)
+        other.path, other._clock = path, self._clock
+        return other
 
     def git(self, *arguments: str, stdin: bytes | None = None) -> str:
         stamp = f"{self._clock} +0000"
@@ -116,8 +124,15 @@ def licence_text() -> str:
 
 
 @pytest.fixture
-def small(repository: Repository, licence_text: str) -> Repository:
+def small(three: Repository, tmp_path: Path) -> Repository:
     """Three pull requests: a fix of a race (merge commit), a feature (squash), documentation."""
+    return three.copy(tmp_path / "project")
+
+
+@pytest.fixture(scope="session")
+def three(tmp_path_factory: pytest.TempPathFactory, licence_text: str) -> Repository:
+    """What `small` is a copy of."""
+    repository = Repository(tmp_path_factory.mktemp("three") / "project")
     repository.commit("start", {"LICENSE": licence_text, "pkg/__init__.py": "", "pkg/counter.py": RACY,
                                 "tests/test_counter.py": "def test_nothing(): pass\n"})  # fmt: skip
     fix: dict[str, bytes | str | None] = {

@@ -30,6 +30,15 @@ def test_merge_and_squash_commits_are_pull_requests(small: Any) -> None:
     assert found[0].merged_at.endswith("Z")
 
 
+def test_a_merge_without_a_title_is_named_by_its_last_commit(small: Any) -> None:
+    """The name of a branch is no title."""
+    small.merge(31, "", {"pkg/x.py": "x = 1\n"})
+    small.merge(32, "Its own title", {"pkg/y.py": "y = 1\n"})
+    titles = {r.number: r.title for r in GitHistory(small.path, REPO).pull_requests()}
+    assert titles[31] == "work on 31"
+    assert titles[32] == "Its own title"
+
+
 def test_dates_bound_the_listing(small: Any) -> None:
     """`since` is in, `until` is out."""
     history = GitHistory(small.path, REPO)
