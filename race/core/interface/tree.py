@@ -59,6 +59,7 @@ class SourceTree:
         self._parsed = parsed if parsed is not None else {}
         self._layout = Layout([*files])
         self._tests: dict[str, bool] = {}
+        self._read: dict[str, Module | None] = {}
         self._names: dict[str, str] = {}
         self._folders: set[str] = set()
         for path in sorted(self.files, key=lambda item: (self.is_test(item), item)):
@@ -97,6 +98,11 @@ class SourceTree:
 
     def at(self, path: str) -> Module | None:
         """The module in a file; None when it is not there or does not parse."""
+        if path not in self._read:
+            self._read[path] = self._parse(path)
+        return self._read[path]
+
+    def _parse(self, path: str) -> Module | None:
         data = self.files.get(path)
         if data is None or not path.endswith(".py"):
             return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from race.core.records import Finding
 from race.core.statement_audit.case import Case
 from race.core.statement_audit.disclosure import disclosure
+from race.core.statement_audit.hidden import hidden
 from race.core.statement_audit.references import references
 from race.core.statement_audit.remedy import remedy
 from race.core.statement_audit.substance import substance
@@ -38,7 +39,7 @@ RULES: dict[str, str] = {
 def audit(case: Case) -> list[Finding]:
     """Every finding, each once, in the order of the lines. No finding: the statement passes."""
     findings: dict[tuple[str, str, str], Finding] = {}
-    for rule in (substance, references, disclosure, remedy):
+    for rule in (substance, references, disclosure, remedy, hidden):
         for finding in rule(case):
             findings.setdefault((finding.rule, finding.place, finding.message), finding)
     order = list(RULES)
