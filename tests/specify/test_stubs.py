@@ -8,10 +8,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from race.core.interface.applying import apply_diff
 from race.core.interface.items import InterfaceItem, read_interface
 from race.core.interface.stubs import stubbed
 from race.core.statement.writer import write
+
+pytestmark = pytest.mark.slow
 
 
 def collect(folder: Path, files: dict[str, bytes], *arguments: str) -> str:
