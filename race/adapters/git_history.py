@@ -6,14 +6,11 @@ cannot run anything (no external diff, no text conversion, no hooks, no file sys
 
 from __future__ import annotations
 
-import io
 import os
-import re
-import tarfile
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,6 +20,7 @@ from typing import IO, Any, BinaryIO, Literal
 from git import Git
 from git.exc import GitCommandError, GitCommandNotFound
 
+from race.adapters.git_output import cut_pairs, tar_of
 from race.core.mining.facts import Changed, PullRequestFacts
 from race.core.mining.links import linked_issues, numbered
 from race.core.records import PullRequest
@@ -40,9 +38,6 @@ _CONFIG = {
 _DIFF = ("--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--full-index", "--binary")
 _FUNCTION = r"^([[:space:]]{0,4}(class|async def|def|cdef|cpdef)[[:space:]].*)$"
 _FIELDS = "%H%x1f%T%x1f%P%x1f%cI%x1f%aI%x1f%s%x1f%b"
-_PAIR = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64})\n$")
-_PAIR_HEAD = re.compile(_PAIR.pattern[:-1])
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -333,7 +328,7 @@ class GitHistory:
             asked.seek(0)
             waiting = list(zip(requests, pairs, strict=True))[::-1]
             with self._reading(command, asked) as stream:
-                for pair, data in _cut(stream, separated=separated):
+                for pair, data in cut_pairs(stream, separated=separated):
                     while waiting:
                         request, wanted = waiting.pop()
                         if wanted == pair:
@@ -380,28 +375,6 @@ class GitHistory:
         if "No space left" in said:
             return Accident(f"{self.path}: git {doing}: {line}")
         return Malformed(self.path, f"git {doing}", line)
-
-
-def tar_of(entries: Iterable[tuple[str, str, str, str]], blob: Callable[[str], bytes]) -> bytes:
-    """A deterministic tar of a tree's entries (mode, kind, id, path): sorted, no times, owner 0."""
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as archive:
-        for mode, kind, sha, path in sorted(entries, key=lambda entry: entry[3]):
-            info = tarfile.TarInfo(path)
-            info.mode = 0o755 if mode == "100755" or kind == "commit" else 0o644
-            if kind == "commit":
-                info.type = tarfile.DIRTYPE
-                archive.addfile(info)
-                continue
-            data = blob(sha)
-            if mode == "120000":
-                info.type, info.mode = tarfile.SYMTYPE, 0o777
-                info.linkname = os.fsdecode(data)
-                archive.addfile(info)
-                continue
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return out.getvalue()
 
 
 def utc(stamp: str) -> str:
@@ -459,34 +432,3 @@ _WANTED = (
     ":(icase)*release*note*", "*.bugfix*", "*.feature*", "*.misc*",
 )  # fmt: skip
 """What mining reads of a diff: code, and what changelogs say of it."""
-
-
-def _cut(stream: IO[bytes], *, separated: bool) -> Iterator[tuple[tuple[str, str], bytes]]:
-    """Split the output of `diff-tree --stdin` into (pair of trees, what follows it)."""
-    lines: Iterable[bytes] = _nul_lines(stream) if separated else stream
-    pair: tuple[str, str] | None = None
-    parts: list[bytes] = []
-    for line in lines:
-        match = _PAIR.match(line) if len(line) > 80 else None
-        if match:
-            if pair is not None:
-                yield pair, b"".join(parts)
-            pair, parts = (match[1].decode(), match[2].decode()), []
-        else:
-            parts.append(line)
-    if pair is not None:
-        yield pair, b"".join(parts)
-
-
-def _nul_lines(stream: IO[bytes]) -> Iterator[bytes]:
-    """With -z a pair's header still ends with a newline, everything after it with a NUL."""
-    rest = b""
-    while chunk := stream.read(_CHUNK):
-        *whole, rest = (rest + chunk).split(b"\0")
-        for piece in whole:
-            while header := _PAIR_HEAD.match(piece):
-                yield header[0]
-                piece = piece[header.end() :]
-            yield piece + b"\0"
-    if rest:
-        yield rest

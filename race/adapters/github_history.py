@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from race.adapters.git_history import tar_of, utc
+from race.adapters.git_history import utc
+from race.adapters.git_output import tar_of
 from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
 from race.core.mining.diffs import sections

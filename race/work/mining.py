@@ -71,8 +71,8 @@ def judge(
     licences = _Licences(history)
     left: list[_Open] = []
     for request, changes in history.changes(requests):
-        layout = _layout(history, request, changes)
-        finding = _shape(changes, layout)
+        layout = layout_of(history, request, changes)
+        finding = shape_finding(changes, layout)
         if finding is not None:
             yield Judged(_record(request, [finding]))
         else:
@@ -224,7 +224,7 @@ def _utf8(path: str) -> bool:
     return True
 
 
-def _layout(history: History, request: PullRequest, changes: Sequence[Changed]) -> Layout:
+def layout_of(history: History, request: PullRequest, changes: Sequence[Changed]) -> Layout:
     """The tree settles ambiguous names; it is read only when there is one."""
     if any(is_ambiguous(change.path) for change in changes):
         return Layout(set(history.files(request.base_commit)) | {change.path for change in changes})
@@ -234,7 +234,7 @@ def _layout(history: History, request: PullRequest, changes: Sequence[Changed]) 
 _PLAIN = Layout()
 
 
-def _shape(changes: Sequence[Changed], layout: Layout) -> Finding | None:
+def shape_finding(changes: Sequence[Changed], layout: Layout) -> Finding | None:
     """Does it change product code and add to tests at all?"""
     kinds = [(layout.kind(change.path), change) for change in changes]
     if not any(kind == "product" and is_code(change.path) for kind, change in kinds):

@@ -15,7 +15,7 @@ from typing import Any
 from race.adapters.git_history import GitHistory
 from race.core.mining.signals import Words, signals
 from race.core.records import PullRequest
-from race.work.mining import _layout, _shape
+from race.work.mining import layout_of, shape_finding
 
 OWN_LABELS = Path(__file__).with_name("mining_labels.jsonl")
 
@@ -63,12 +63,12 @@ def labelled(files: list[Path], clones: Path, own_weight: float = 0.7) -> Iterat
         wanted = [request for request in history.pull_requests() if request.number in rows]
         layouts = {}
         for request, changes in history.changes(wanted):
-            layouts[request.number] = (_layout(history, request, changes), changes)
+            layouts[request.number] = (layout_of(history, request, changes), changes)
         for request, diff in history.wide_diffs(wanted):
             row = rows[request.number]
             layout, changes = layouts[request.number]
             seen = None
-            if _shape(changes, layout) is None:
+            if shape_finding(changes, layout) is None:
                 words = Words(request.title, request.body)
                 seen = signals(words, diff, layout, [change.path for change in changes])
             yield Labelled(

@@ -10,29 +10,17 @@ import ast
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from race.core.mining.diffs import Hunk, Section
 from race.core.mining.functions import Function, cut
+from race.core.mining.nodes import facts_of
 from race.core.mining.vocabulary import families
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
-_CANCELLED = re.compile(r"Cancel|BaseException|KeyboardInterrupt|GeneratorExit|get_cancelled_exc_class")
 MOST_PARSED = 50
 """Functions of one side that are parsed; a pull request with more is a rewrite of some kind."""
-_ENDED = (
-    "done",
-    "cancelled",
-    "is_closed",
-    "is_closing",
-    "is_alive",
-    "is_running",
-    "closed",
-    "is_set",
-    "locked",
-)
-_GUARDED = re.compile(r"lock|mutex|sem|cond|limiter|guard|atomic", re.IGNORECASE)
 
 
 @dataclass
@@ -43,7 +31,6 @@ class Facts:
     old: Counter[str] = field(default_factory=Counter)
     near: Counter[str] = field(default_factory=Counter)
     new_functions: list[str] = field(default_factory=list)
-    touched: list[str] = field(default_factory=list)
     lines_new: int = 0
     lines_old: int = 0
     code_new: int = 0
@@ -72,12 +59,11 @@ def read(sections: Iterable[Section], *, tests: bool = False) -> Facts:
     for hunk, (gone, loose_old) in zip(hunks, olds, strict=True):
         _remark(hunk, facts)
         before = {function.name: function for function in gone}
-        for name, function in before.items():
+        for function in before.values():
             if not tests:
                 parsed += 1
                 _count(function, facts.old, parsed < MOST_PARSED)
             facts.lines_old += len(function.changed)
-            facts.touched.append(name)
         functions, loose_new = cut(hunk.new)
         for function in functions:
             parsed += 1
@@ -146,7 +132,6 @@ def _measure(
     function: Function, before: Function | None, known: set[str], facts: Facts, *, parameters: bool
 ) -> None:
     facts.lines_new += len(function.changed)
-    facts.touched.append(function.name)
     code = [
         text
         for number in function.changed
@@ -198,7 +183,7 @@ def _count(function: Function, changed: Counter[str], parse: bool) -> None:
             _loose(function.source[number - 1], changed)
         return
     for node in _changed_nodes(function.tree, function.changed):
-        for fact in _facts(node):
+        for fact in facts_of(node):
             changed[fact] += 1
 
 
@@ -239,99 +224,3 @@ def _within(lines: list[int], first: int, node: ast.AST) -> bool:
 def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """What to add to a node's line for its line in the function's source, decorators included."""
     return 1 - min([tree.lineno, *(d.lineno for d in tree.decorator_list)])
-
-
-def _facts(node: ast.AST) -> Sequence[str]:
-    """What one node says and does."""
-    if isinstance(node, ast.Name):
-        return [f"says:{family}" for family in families(node.id)]
-    if isinstance(node, ast.Attribute):
-        return [f"says:{family}" for family in families(node.attr)]
-    if isinstance(node, ast.arg):
-        return [f"says:{family}" for family in families(node.arg)]
-    if isinstance(node, ast.Call):
-        return _call(node)
-    if isinstance(node, ast.Await):
-        return ["await"]
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return _with(node)
-    if isinstance(node, ast.Try):
-        return ["try", *(["finally"] if node.finalbody else [])]
-    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        copied = isinstance(node.iter, ast.Call) and called(node.iter.func) in ("list", "tuple", "copy")
-        return [
-            *(["for:copy"] if copied else []),
-            *(["async for"] if isinstance(node, ast.AsyncFor) else []),
-        ]
-    if isinstance(node, ast.Nonlocal):
-        return ["nonlocal"]
-    if isinstance(node, ast.FunctionDef):
-        return ["def"]
-    if isinstance(node, ast.ExceptHandler):
-        said = ast.unparse(node.type) if node.type is not None else "BaseException"
-        return ["except", *(["except:cancel"] if _CANCELLED.search(said) else [])] + [
-            f"except:{name}"
-            for name in ("RuntimeError", "InvalidStateError", "KeyError")
-            if name in said
-        ]
-    if isinstance(node, ast.If):
-        return _condition(node.test)
-    if isinstance(node, ast.While):
-        return ["while", *_condition(node.test)]
-    if isinstance(node, ast.AsyncFunctionDef):
-        return ["async def"]
-    if isinstance(node, ast.Raise):
-        return ["raise"]
-    if isinstance(node, ast.Assert):
-        return ["check"]
-    return ()
-
-
-def _call(node: ast.Call) -> list[str]:
-    name = called(node.func)
-    facts = [f"call:{name}"]
-    if name in ("skip", "skipif", "skipUnless", "skipIf", "xfail", "importorskip", "skipTest"):
-        facts.append("skip")
-    if name.lower().startswith("assert") or name in ("raises", "warns", "fail", "deprecated_call"):
-        facts.append("check")
-    if name == "parametrize":
-        facts.append("parametrize")
-    return facts
-
-
-def _with(node: ast.With | ast.AsyncWith) -> list[str]:
-    facts = ["async with"] if isinstance(node, ast.AsyncWith) else ["with"]
-    said = " ".join(ast.unparse(item.context_expr) for item in node.items)
-    if _GUARDED.search(said):
-        facts.append("with:lock")
-    if re.search(r"shield|fail_after|move_on|CancelScope|timeout|wait_for", said):
-        facts.append("with:cancel")
-    if re.search(r"TaskGroup|task_group|nursery|ThreadPool|Executor|Runner", said):
-        facts.append("with:tasks")
-    if "raises" in said and re.search(r"Cancel|Timeout|Closed|Broken|RuntimeError|Deadlock|Busy", said):
-        facts.append("with:raises-async")
-    return facts
-
-
-def _condition(test: ast.expr) -> list[str]:
-    said = {
-        family
-        for node in ast.walk(test)
-        if isinstance(node, ast.Name | ast.Attribute)
-        for family in families(node.id if isinstance(node, ast.Name) else node.attr)
-    }
-    facts = ["if"]
-    if any(isinstance(n, ast.Call) and called(n.func) in _ENDED for n in ast.walk(test)):
-        facts.append("if:ended")
-    if said & {"close", "cancel", "race", "wake", "lock", "loop", "thread"}:
-        facts.append("if:state")
-    if any(isinstance(node, ast.Is | ast.IsNot) for node in ast.walk(test)):
-        facts.append("if:identity")
-    return facts
-
-
-def called(func: ast.expr) -> str:
-    """The last name of what is called."""
-    if isinstance(func, ast.Attribute):
-        return func.attr
-    return func.id if isinstance(func, ast.Name) else ""

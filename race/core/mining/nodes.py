@@ -1,0 +1,119 @@
+"""What one node of a syntax tree says and does, as short named facts to be counted."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from race.core.mining.vocabulary import families
+
+_CANCELLED = re.compile(r"Cancel|BaseException|KeyboardInterrupt|GeneratorExit|get_cancelled_exc_class")
+_GUARDED = re.compile(r"lock|mutex|sem|cond|limiter|guard|atomic", re.IGNORECASE)
+_ENDED = (
+    "done",
+    "cancelled",
+    "is_closed",
+    "is_closing",
+    "is_alive",
+    "is_running",
+    "closed",
+    "is_set",
+    "locked",
+)
+
+
+def facts_of(node: ast.AST) -> Sequence[str]:
+    """What one node says and does."""
+    if isinstance(node, ast.Name):
+        return [f"says:{family}" for family in families(node.id)]
+    if isinstance(node, ast.Attribute):
+        return [f"says:{family}" for family in families(node.attr)]
+    if isinstance(node, ast.arg):
+        return [f"says:{family}" for family in families(node.arg)]
+    if isinstance(node, ast.Call):
+        return _call(node)
+    if isinstance(node, ast.Await):
+        return ["await"]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        return _with(node)
+    if isinstance(node, ast.Try):
+        return ["try", *(["finally"] if node.finalbody else [])]
+    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+        copied = isinstance(node.iter, ast.Call) and called(node.iter.func) in ("list", "tuple", "copy")
+        return [
+            *(["for:copy"] if copied else []),
+            *(["async for"] if isinstance(node, ast.AsyncFor) else []),
+        ]
+    if isinstance(node, ast.Nonlocal):
+        return ["nonlocal"]
+    if isinstance(node, ast.FunctionDef):
+        return ["def"]
+    if isinstance(node, ast.ExceptHandler):
+        said = ast.unparse(node.type) if node.type is not None else "BaseException"
+        return ["except", *(["except:cancel"] if _CANCELLED.search(said) else [])] + [
+            f"except:{name}"
+            for name in ("RuntimeError", "InvalidStateError", "KeyError")
+            if name in said
+        ]
+    if isinstance(node, ast.If):
+        return _condition(node.test)
+    if isinstance(node, ast.While):
+        return ["while", *_condition(node.test)]
+    if isinstance(node, ast.AsyncFunctionDef):
+        return ["async def"]
+    if isinstance(node, ast.Raise):
+        return ["raise"]
+    if isinstance(node, ast.Assert):
+        return ["check"]
+    return ()
+
+
+def _call(node: ast.Call) -> list[str]:
+    name = called(node.func)
+    facts = [f"call:{name}"]
+    if name in ("skip", "skipif", "skipUnless", "skipIf", "xfail", "importorskip", "skipTest"):
+        facts.append("skip")
+    if name.lower().startswith("assert") or name in ("raises", "warns", "fail", "deprecated_call"):
+        facts.append("check")
+    if name == "parametrize":
+        facts.append("parametrize")
+    return facts
+
+
+def _with(node: ast.With | ast.AsyncWith) -> list[str]:
+    facts = ["async with"] if isinstance(node, ast.AsyncWith) else ["with"]
+    said = " ".join(ast.unparse(item.context_expr) for item in node.items)
+    if _GUARDED.search(said):
+        facts.append("with:lock")
+    if re.search(r"shield|fail_after|move_on|CancelScope|timeout|wait_for", said):
+        facts.append("with:cancel")
+    if re.search(r"TaskGroup|task_group|nursery|ThreadPool|Executor|Runner", said):
+        facts.append("with:tasks")
+    if "raises" in said and re.search(r"Cancel|Timeout|Closed|Broken|RuntimeError|Deadlock|Busy", said):
+        facts.append("with:raises-async")
+    return facts
+
+
+def _condition(test: ast.expr) -> list[str]:
+    said = {
+        family
+        for node in ast.walk(test)
+        if isinstance(node, ast.Name | ast.Attribute)
+        for family in families(node.id if isinstance(node, ast.Name) else node.attr)
+    }
+    facts = ["if"]
+    if any(isinstance(n, ast.Call) and called(n.func) in _ENDED for n in ast.walk(test)):
+        facts.append("if:ended")
+    if said & {"close", "cancel", "race", "wake", "lock", "loop", "thread"}:
+        facts.append("if:state")
+    if any(isinstance(node, ast.Is | ast.IsNot) for node in ast.walk(test)):
+        facts.append("if:identity")
+    return facts
+
+
+def called(func: ast.expr) -> str:
+    """The last name of what is called."""
+    if isinstance(func, ast.Attribute):
+        return func.attr
+    return func.id if isinstance(func, ast.Name) else ""
