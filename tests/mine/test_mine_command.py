@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import random
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,14 @@ def record(release: Path, number: int) -> Mined:
     found = store.task(name).read(Mined) or read_rejected(store)[name]
     assert isinstance(found, Mined)
     return found
+
+
+def alive(pid: str) -> bool:
+    """Does a process run, other than as a zombie?"""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
 
 
 def fixing(repository: Any, number: int, files: Files, title: str = "") -> str:
@@ -309,13 +321,35 @@ def test_many_are_read_by_several_processes(
 
 
 @pytest.mark.slow
+def test_workers_of_a_killed_run_end(small: Any, release: Path) -> None:
+    """Nothing is left running when the command is killed while several processes read."""
+    for number in range(10, 22):
+        fixing(small, number, {})
+    code = (
+        "import time, race.work.mining as mining, race.cli as cli\n"
+        "def read_batch(readings):\n    time.sleep(600)\n"
+        "mining.FEW, mining.BATCH, mining.read_batch = 1, 1, read_batch\n"
+        f"cli.run(['mine', {str(release)!r}, '--clone', {str(small.path)!r}, '--repo', {REPO!r}])\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    workers: list[str] = []
+    until = time.monotonic() + 60
+    while len(workers) < 3 and time.monotonic() < until:
+        workers = children.read_text().split()
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 30
+    while any(alive(worker) for worker in workers) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert len(workers) >= 3
+    assert not [worker for worker in workers if alive(worker)]
+
+
+@pytest.mark.slow
 def test_a_killed_run_loses_nothing(small: Any, release: Path) -> None:
     """After SIGKILL at any moment the next run ends with the records of an undisturbed one."""
-    import random
-    import signal
-    import sys
-    import time
-
     for number in range(10, 16):
         fixing(small, number, {})
     command = [
