@@ -148,25 +148,29 @@ def build_images(
 ) -> tuple[Materials, Image, Image]:
     """The agent's image and the grading image under their shipped names, and what they are made from.
 
-    With `fresh` the agent's image is built without any layer of an earlier one, under a name of its
-    own, and takes the shipped name when it is done; the grading image then is built on it.
+    With `fresh` both are built under names of their own, the agent's without any layer of an earlier
+    one, and take the shipped names when they are done.
     """
     environment = _must(made.validated.environment, made.task, "environment")
-    engine, scratch = bench.engine, f"{made.env_name}-check"
+    engine, env_scratch, test_scratch = bench.engine, f"{made.env_name}-check", f"{made.test_name}-check"
     if fresh:
         say("rebuilding the environment from the release folder")
         env = rebuild_env(
-            bench, made.store, made.task, environment, made.source, tag=scratch, fresh=True, say=say
+            bench, made.store, made.task, environment, made.source, tag=env_scratch, fresh=True, say=say
         )
-        engine.remove_image(made.test_name)
         engine.tag(env.id, made.env_name)
-        engine.remove_image(scratch)
+        engine.remove_image(env_scratch)
+        engine.remove_image(test_scratch)
     else:
         env = rebuild_env(bench, made.store, made.task, environment, made.source, say=say)
     made = replace(made, built_recipe=env.labels.get("race.recipe", ""))
     say("building the grading image")
     labels = {"race.release": made.store.settings.release.name}
-    test = build_test(engine, made.test_image, made.test_name, release_secret(made.store), labels)
+    name = test_scratch if fresh else made.test_name
+    test = build_test(engine, made.test_image, name, release_secret(made.store), labels)
+    if fresh:
+        engine.tag(test.id, made.test_name)
+        engine.remove_image(test_scratch)
     return made, env, test
 
 
