@@ -15,15 +15,19 @@ _LINK = re.compile(
     re.IGNORECASE,
 )
 _NUMBER = re.compile(
-    r"(?<![\w&])#\d+\b|\bGH[-_ ]?\d+\b|\bbpo-?\d+\b|\bCVE-\d{4}-\d+\b|"
-    r"\b(?:issues?|prs?|pull[- ]requests?|tickets?|bugs?|merge[- ]requests?|mrs?|discussions?|reports?)"
-    r"\s*(?:nr\.?|no\.?|number|id|:)?\s*#?\d+\b|[\w.-]+/[\w.-]+#\d+|:(?:issue|pr|pull|gh):`?\d+",
+    r"(?<![\w&])#\d+\b|(?<!\w)!\d{2,}\b|\bGH[-_ ]?\d+\b|\bbpo-?\d+\b|\bCVE-\d{4}-\d+\b|"
+    r"\b(?:pull|issues?|merge_requests|discussions)/\d+|[\w.-]+/[\w.-]+#\d+|:(?:issue|pr|pull|"
+    r"gh):`?\d+|"
+    r"\b(?:issues?|prs?|pull[- ]requests?|tickets?|merge[- ]requests?|mrs?|discussions?|bugs?|reports?)"
+    r"\s*(?:nr\.?|no\.?|number|id|:|#)\s*#?\d+\b|"
+    r"\b(?:issue|pr|pull[- ]request|ticket|merge[- ]request|mr|"
+    r"discussion)\s*\d+\b(?!\s+(?:\w+\s+)?\w{3,}s\b)",
     re.IGNORECASE,
 )
 _HASH = re.compile(r"\b(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b", re.IGNORECASE)
 _VERSION = re.compile(
-    r"\b(?:versions?|releases?|released in|since|until|fixed in|from|after|before|in|as of|"
-    r"upgrade to|v)\s*v?"
+    r"\b(?:versions?|releases?|released in|fixed in|as of|upgrade to|since|until|works in|"
+    r"worked in)\s*v?"
     r"\d+\.\d+(?:\.\w+)*\b|\bv\d+(?:\.\d+)+\b|(?<![\d.])\d+\.\d+\.\d+(?:[abrcdev.]+\d+)?(?![\d.])",
     re.IGNORECASE,
 )
@@ -36,25 +40,27 @@ _INNOCENT = re.compile(
 _MONTHS = "January|February|March|April|May|June|July|August|September|October|November|December"
 _DATE = re.compile(
     rf"\b(?:19|20)\d\d[-/.](?:0?\d|1[0-2])(?:[-/.]\d\d?)?\b|\b(?:\d\d?\.? )?(?:{_MONTHS})(?: \d\d?,?)? "
-    rf"(?:19|20)\d\d\b|\b(?:in|since|of|until|from|year) (?:19|20)\d\d\b"
+    rf"(?:19|20)\d\d\b|\b(?:in|since|until|year) 20[12]\d\b(?!\s+\w+s\b)"
 )
 _PERSON = re.compile(r"(?<![\w`/.])@[A-Za-z][\w-]{1,38}\b(?!\()|\b[\w.+-]+@[\w-]+\.[a-z]{2,}\b")
 _ORIGIN = re.compile(
-    r"\b(?:pull requests?|merge requests?|upstream|back-?port(?:ed|s)?|merged|change-?log|"
-    r"release notes?|"
-    r"news fragment|commit (?:message|hash|id|[0-9a-f]{4,})|(?:this|the|that|a|later|next|"
-    r"following|previous|fix(?:ing)?) "
-    r"commit|git (?:log|blame|bisect|show|diff)|in (?:the )?newer (?:version|release)s?|"
-    r"(?:newer|later|next|latest) "
-    r"(?:version|release)s?|(?:was|has been|were|is already|already|been) (?:since )?(?:fixed|"
-    r"patched|resolved)|"
+    r"\b(?:pull requests?|merge requests?|back-?port(?:ed|s)?|change-?log|release notes?|news fragment|"
+    r"(?:fixed |in |from )upstream\b|upstream(?:'s)? (?:fix|commit|repo\w*|release|version|"
+    r"project|change|"
+    r"patch|issue|bug|maintainers?|code|test)|(?:was|were|been|got|recently|already|being) merged\b|"
+    r"merged (?:pull|change|fix|upstream|patch|into (?:main|master))|"
+    r"commit (?:message|hash|id|[0-9a-f]{4,})|(?:this|later|next|following|previous|fix(?:ing)?|merge) "
+    r"commit\b|git (?:log|blame|bisect|show|diff)\b|(?:newer|later|latest|future) (?:version|"
+    r"release)s?\b|"
+    r"next version|(?:was|has been|were|is already|already|been) (?:since )?(?:fixed|patched)\b|"
     r"(?:the|this|our|reference|official|actual|real|following) (?:fix|patch|solution)\b|"
     r"(?:hidden|unit|regression|existing|new|failing|grading|private|integration) tests?\b|"
-    r"test[- ]?(?:suite|case|file|name)s?\b|"
-    r"the tests?\b|pytest|unittest|fail[-_]to[-_]pass|pass[-_]to[-_]pass|benchmark task|"
-    r"SWE-?bench|canary)",
+    r"test[- ]?(?:suite|case|file|name)s?\b|the tests?\b(?! (?:client|server|session|app|runner|"
+    r"transport|loop|mode|environment|utilit|harness|double))|pytest\b(?! (?:plugin|fixture))|"
+    r"unittest\b|"
+    r"fail[-_]to[-_]pass|pass[-_]to[-_]pass|benchmark task|SWE-?bench|canary)",
     re.IGNORECASE,
-)  # fmt: skip
+)
 
 
 def references(case: Case) -> Iterator[Finding]:
