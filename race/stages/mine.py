@@ -17,7 +17,7 @@ from race.core.mining.facts import PullRequestFacts
 from race.core.records import Mined, digest
 from race.errors import Accident, UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
-from race.ports import History
+from race.ports import History, Model
 from race.progress import Progress
 from race.stages._loop import Tally
 from race.store import Store, TaskFolder
@@ -44,6 +44,7 @@ def mine_histories(
     since: date | None = None,
     until: date | None = None,
     limit: int | None = None,
+    model: Model | None = None,
     progress: Progress,
 ) -> tuple[Tally, list[Mined]]:
     """Look at what is new in each history; the caller holds the release's lock.
@@ -55,7 +56,8 @@ def mine_histories(
     wanted: list[Mined] = []
     for history in histories:
         try:
-            _mine_one(store, history, _day(since), _day(until), limit, progress, tally, wanted)
+            chosen = (_day(since), _day(until), limit)
+            _mine_one(store, history, *chosen, model, progress, tally, wanted)
         except Accident as error:
             tally.pending.append(history.repo)
             tally.accidents[history.repo] = str(error)
@@ -69,6 +71,7 @@ def _mine_one(
     since: datetime | None,
     until: datetime | None,
     limit: int | None,
+    model: Model | None,
     progress: Progress,
     tally: Tally,
     wanted: list[Mined],
@@ -88,7 +91,8 @@ def _mine_one(
     found: list[Mined] = []
     outcome = ""
     try:
-        for judged in judge(history, due, store.settings.mine, _voice(progress, history.repo)):
+        voice = _voice(progress, history.repo)
+        for judged in judge(history, due, store.settings.mine, voice, model):
             record = _keep(store, judged, current, rejected)
             found.append(record)
             (tally.done if record.accepted else tally.rejected).append(record.instance_id)
@@ -261,6 +265,9 @@ def histories(
 @click.option("--since", type=_day_type, help="Merged on or after this day (UTC).")
 @click.option("--until", type=_day_type, help="Merged before this day (UTC).")
 @click.option("--limit", type=click.IntRange(1), help="Look at this many new pull requests at most.")
+@click.option(
+    "--second-opinion", "model", metavar="MODEL", help="A model for what the rules leave open."
+)
 @json_option
 @verbose_option
 @click.pass_context
@@ -275,6 +282,7 @@ def command(
     since: datetime | None,
     until: datetime | None,
     limit: int | None,
+    model: str | None,
     as_json: bool,
     verbose: int,
 ) -> int:
@@ -306,6 +314,7 @@ def command(
                 since=since.date() if since else section.since,
                 until=until.date() if until else section.until,
                 limit=limit,
+                model=bench.model(model) if model else None,
                 progress=progress,
             )
             wanted += compose(store, bench, progress, tally)

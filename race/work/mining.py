@@ -28,12 +28,13 @@ from race.core.licence import (
 )
 from race.core.mining.decision import against, contributions, doubt, kind, score
 from race.core.mining.facts import Changed
+from race.core.mining.opinion import UNSURE, question, read_reply
 from race.core.mining.signals import MARKS_ONLY, Words, signals
 from race.core.mining.split import Split, split
 from race.core.paths import Layout, is_ambiguous, is_code
 from race.core.records import Finding, Mined, PullRequest
 from race.errors import Accident, Malformed
-from race.ports import History
+from race.ports import History, Model
 from race.settings import MineSection
 
 Say = Callable[[str, int, int], None]
@@ -67,9 +68,16 @@ def instance_id(request: PullRequest) -> str:
 
 
 def judge(
-    history: History, requests: Sequence[PullRequest], rules: MineSection, say: Say
+    history: History,
+    requests: Sequence[PullRequest],
+    rules: MineSection,
+    say: Say,
+    model: Model | None = None,
 ) -> Iterator[Judged]:
-    """Judge pull requests; each comes out once, the quickly rejected first."""
+    """Judge pull requests; each comes out once, the quickly rejected first.
+
+    A model is asked only about those that the rules are unsure of, and adds one signal.
+    """
     licences = _Licences(history)
     left: list[_Open] = []
     for request, changes in history.changes(requests):
@@ -88,6 +96,9 @@ def judge(
         say(f"{history.repo}#{request.number}", looked, len(left))
         added = contributions(found)
         total = score(added)
+        if model is not None and UNSURE[0] <= total <= UNSURE[1]:
+            added |= _opinion(history, request, model)
+            total = score(added)
         licence = licences.at(request.base_commit)
         entry.findings += licence_findings(licence, rules.licences)
         if found.get(MARKS_ONLY):
@@ -105,6 +116,13 @@ def judge(
             signals=added,
         )  # fmt: skip
         yield _with_patches(history, entry, record, rules) if record.accepted else Judged(record)
+
+
+def _opinion(history: History, request: PullRequest, model: Model) -> dict[str, float]:
+    """The signal of a model that was asked; nothing when its reply is no answer."""
+    diff = history.diff(request.base_commit, request.merge_commit)
+    value = read_reply(model.ask(question(request, diff), max_tokens=400).text)
+    return {} if value is None else {f"model:{model.name}": value}
 
 
 def _reading(entry: _Open, diff: bytes) -> tuple[_Open, Reading]:

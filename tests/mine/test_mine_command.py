@@ -13,9 +13,14 @@ from typing import Any
 
 import pytest
 
+from race.adapters.git_history import GitHistory
 from race.cli import run
+from race.core.mining.decision import score
 from race.core.records import Mined
+from race.ports import ModelReply
+from race.settings import MineSection
 from race.store import Store
+from race.work.mining import judge
 from race.work.rejected import read_rejected
 
 REPO = "someone/project"
@@ -91,8 +96,6 @@ def test_a_fix_becomes_a_task_and_the_rest_is_turned_down(small: Any, release: P
 
 def test_the_score_can_be_added_up_from_the_record(small: Any, release: Path) -> None:
     """The record alone says how the score came about."""
-    from race.core.mining.decision import score
-
     mine(release, small)
     for number in (1, 2):
         found = record(release, number)
@@ -254,6 +257,49 @@ def test_facts_bring_in_a_rebase_merge(small: Any, release: Path, tmp_path: Path
     )
     assert "pkg/more.py" in found.product_files
     applies(small, release, 40)
+
+
+class Oracle:
+    """A model behind its port that answers from a list and keeps what it was asked."""
+
+    name = "test/oracle"
+
+    def __init__(self, *answers: str) -> None:
+        self.answers, self.asked = list(answers), []  # type: tuple[list[str], list[Any]]
+
+    def ask(self, messages: Any, *, max_tokens: int = 4096) -> ModelReply:
+        self.asked.append(messages)
+        return ModelReply(self.answers.pop(0), 10, None, 5, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "added"),
+    [
+        ('Sure. {"yes": true, "sure": 1}', 2.0),
+        ('{"yes": false, "sure": 0.5}', -1.0),
+        ("I cannot say.", None),
+    ],
+)
+def test_a_second_opinion_adds_one_signal(
+    small: Any, monkeypatch: pytest.MonkeyPatch, answer: str, added: float | None
+) -> None:
+    """Only where the rules are unsure; a reply that is no answer changes nothing."""
+    history = GitHistory(small.path, REPO)
+    requests = list(history.pull_requests())
+
+    def records(model: Any) -> dict[int, Mined]:
+        judged = judge(history, requests, MineSection(), lambda *told: None, model)
+        return {found.record.pr: found.record for found in judged}
+
+    oracle = Oracle(answer)
+    monkeypatch.setattr("race.work.mining.UNSURE", (0.5, 1.0))
+    alone, asked = records(None), records(oracle)
+    assert len(oracle.asked) == 1
+    assert "race condition" in oracle.asked[0][1]["content"]
+    assert asked[2] == alone[2]
+    assert asked[1].signals == alone[1].signals | ({} if added is None else {"model:test/oracle": added})
+    assert asked[1].score == score(asked[1].signals)
+    assert (asked[1].score > alone[1].score) == (added == 2.0)
 
 
 def test_malformed_facts_are_named(

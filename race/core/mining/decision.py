@@ -64,13 +64,16 @@ def contributions(signals: Mapping[str, float]) -> dict[str, float]:
 
 
 def answers(added: Mapping[str, float]) -> dict[str, float]:
-    """How sure each of the three questions is, 0 to 1: the logistic of its contributions' sum."""
-    return {
-        question: _logistic(
-            added[f"base:{question}"] + math.fsum(added.get(name, 0.0) for name in weights)
-        )
+    """How sure each of the three questions is, 0 to 1: the logistic of its contributions' sum.
+
+    A model's opinion (`model:<name>`) counts for the question about concurrency.
+    """
+    sums = {
+        question: added[f"base:{question}"] + math.fsum(added.get(name, 0.0) for name in weights)
         for question, weights in WEIGHTS.items()
     }
+    sums["matter"] += math.fsum(value for name, value in added.items() if name.startswith("model:"))
+    return {question: _logistic(total) for question, total in sums.items()}
 
 
 def score(added: Mapping[str, float]) -> float:
