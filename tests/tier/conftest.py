@@ -168,6 +168,7 @@ def sealed_release(
     task.write(validated)
     statement = task.write_file("statement.md", STATEMENT.encode())
     specified = Specified(instance_id=TASK, accepted=True, statement=statement, sample=True)
+    task.write(specified)
     task.write(specified.model_copy(update={"inputs": SPECIFY.inputs(task, store)}))
     wanted = TestImage(
         instance_id=TASK,

@@ -164,7 +164,7 @@ def test_a_killed_run_goes_on_where_it_stopped(release: Path, engine: Engine) ->
     before = set(engine.containers())
     process = subprocess.Popen(command, env=dict(os.environ), stderr=subprocess.DEVNULL)
     until = time.monotonic() + 120
-    while not log.exists() and time.monotonic() < until:
+    while not log.exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.05)
     time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
