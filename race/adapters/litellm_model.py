@@ -71,6 +71,7 @@ class LitellmModel:
             try:
                 return self._once(litellm, messages, max_tokens)
             except (RateLimited, Unreachable) as error:
+                self._need_keys(litellm, error)
                 if attempt == self._attempts:
                     raise
                 wanted = error.retry_after if isinstance(error, RateLimited) else None
@@ -94,6 +95,13 @@ class LitellmModel:
         except _errors_of(litellm) as error:
             raise self._translated(litellm, error) from error
         return self._reply(answer)
+
+    def _need_keys(self, litellm: Any, error: Unreachable) -> None:
+        """A question without a key fails in many ways: say which variable is not set."""
+        missing = litellm.validate_environment(self.name)["missing_keys"]
+        keys = [name for name in missing if name.endswith("KEY")]
+        if keys:
+            raise Missing(f"model {self.name}: set {', '.join(keys)} and run again") from error
 
     def _translated(self, litellm: Any, error: Exception) -> RaceError:
         kinds = litellm.exceptions

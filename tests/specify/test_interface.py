@@ -250,6 +250,16 @@ CASES = {
         "from shelf import Shelf\ndef test_it():\n    def use(it):\n        it.usage\n    use(Shelf(1))\n",
         {"attribute `shelf.Shelf.usage`"},
     ),
+    "through-a-helper-that-is-given-away": (
+        "import threading\nfrom shelf import Shelf\ndef use():\n    Shelf(1).usage\n"
+        "def test_it():\n    threading.Thread(target=use).start()\n",
+        {"attribute `shelf.Shelf.usage`"},
+    ),
+    "through-a-subclass": (
+        "from shelf import Shelf\nclass Odd(Shelf):\n    def extra(self):\n        self.usage\n"
+        "def test_it():\n    Odd(1).extra()\n    Odd(1).drain(1)\n",
+        {"attribute `shelf.Shelf.usage`", "method `shelf.Shelf.drain(at_most)`"},
+    ),
     "nothing-new": (
         "from shelf import Shelf\ndef test_it():\n    Shelf(1).put(2, front=True)\n    Shelf(1).take()\n",
         set(),

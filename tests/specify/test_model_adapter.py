@@ -29,6 +29,9 @@ from race.errors import RaceError
 for line in sys.stdin:
     case = json.loads(line)
     os.environ["OPENAI_API_BASE"] = case["base"]
+    os.environ["OPENAI_API_KEY"] = "key-for-nobody"
+    if "key" in case:
+        del os.environ["OPENAI_API_KEY"]
     naps = []
     model = LitellmModel(case.get("model", "openai/scripted"), timeout=1.0, sleep=naps.append)
     question = [{"role": "user", "content": "four words of question"}]
@@ -69,6 +72,7 @@ def answers(chat: ModuleType) -> dict[str, dict[str, Any]]:
         server.__enter__()
         lines.append(json.dumps({"name": name, "base": server.base}))
     lines.append(json.dumps({"name": "nobody-there", "base": "http://127.0.0.1:9/v1"}))
+    lines.append(json.dumps({"name": "key-not-set", "base": "http://127.0.0.1:9/v1", "key": None}))
     lines.append(json.dumps({"name": "no-provider", "base": "", "model": "nonsense"}))
     done = subprocess.run(
         [sys.executable, "-c", CALLER],
@@ -129,7 +133,9 @@ def test_overload_and_lost_connections_are_tried_again(answers: dict[str, dict[s
     assert answers["hung-up"]["text"] == "again"
 
 
-@pytest.mark.parametrize("name", ["no-key", "unknown-model", "bad-request", "no-provider"])
+@pytest.mark.parametrize(
+    "name", ["no-key", "key-not-set", "unknown-model", "bad-request", "no-provider"]
+)
 def test_what_the_user_must_set_right(name: str, answers: dict[str, dict[str, Any]]) -> None:
     """A refused key or an unknown model is exit 3 at once."""
     assert (answers[name]["error"], answers[name]["exit"]) == ("Missing", 3)
