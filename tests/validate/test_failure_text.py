@@ -11,6 +11,8 @@ from race.core.failure_text import ObservedFailure, agree, normalise
         ("Task-12 never ended", "Task-9 never ended"),
         ("took 1.234s", "took 1.3s"),
         ("pid 4711 is alive", "pid 12 is alive"),
+        ("<Thread(x, started daemon 139712345678)>", "<Thread(x, started daemon 140112345678)>"),
+        ("assert [1] == [2]\n\n  At 0\n  Use -v to get more diff", "assert [1] == [2]\n\n  At 0"),
         ("connect to 127.0.0.1:40123 refused", "connect to 127.0.0.1:4012 refused"),
         ("at 2026-01-02T03:04:05.678Z", "at 2026-11-30T13:00:00Z"),
         ("module.py:12: boom", "module.py:14: boom"),
