@@ -27,9 +27,19 @@ def adopt_orphans() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def fresh_uids() -> int:
-    """The first of a range of user ids that nobody else on this machine is likely to hold."""
-    return 20000 + int.from_bytes(os.urandom(2), "big") % 2000 * 20
+class Uids:
+    """User ids for runs, drawn so that they say nothing about which run came first."""
+
+    def __init__(self) -> None:
+        self.used: list[int] = []
+
+    def __call__(self) -> int:
+        """An id that nobody had before, and that nobody else on this machine is likely to hold."""
+        while True:
+            uid = 20000 + int.from_bytes(os.urandom(4), "big") % 40000
+            if uid not in self.used:
+                self.used.append(uid)
+                return uid
 
 
 def prepare_user(uid: int) -> None:

@@ -14,6 +14,7 @@ _WRONG_ERRORS = ("ZeroDivisionError", "UnicodeDecodeError", "LookupError", "Buff
 _PURE_CALLS = frozenset(
     {"len", "list", "tuple", "set", "sorted", "str", "repr", "int", "bool", "sum", "max", "min", "dict"}
 )
+_WORDS = (b"limit", b"delay", b"size", b"seen", b"total", b"rounds", b"budget", b"most")
 _FLIPPED = {
     ast.Eq: b"!=", ast.NotEq: b"==", ast.Is: b"is not", ast.IsNot: b"is", ast.In: b"not in",
     ast.NotIn: b"in",
@@ -24,7 +25,10 @@ _COMMON = frozenset(
 
 
 class Edit:
-    """Replace `source[start:end]` by `text`. `sure`: false whenever the test itself passes."""
+    """Replace `source[start:end]` by `text`.
+
+    `sure`: does what it is for whenever the test itself passes, without a trial.
+    """
 
     def __init__(self, kind: str, start: int, end: int, text: bytes, **flags: bool) -> None:
         self.kind, self.start, self.end, self.text = kind, start, end, text
@@ -32,7 +36,8 @@ class Edit:
 
     def written(self, draw: random.Random) -> bytes:
         """The new text. Numbers that it needs are drawn, far from what tests count to."""
-        return self.text.replace(b"{number}", str(draw.randrange(1200, 98000)).encode())
+        text = self.text.replace(b"{number}", str(draw.randrange(1200, 98000)).encode())
+        return text.replace(b"{word}", draw.choice(_WORDS))
 
 
 class Text:
@@ -162,7 +167,8 @@ def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Ed
     def final(kind: str, condition: bytes, **flags: bool) -> Edit:
         return Edit(kind, end, end, lead + indent + b"assert " + condition + b"\n", **flags)
 
-    found = []
+    assigned = lead + indent + b"{word}_{number} = {number}\n"
+    found = [Edit("local", end, end, assigned, neutral=True, sure=True)]
     looked_at = _looked_at(text, nodes)
     for what, known in looked_at.items():
         found.append(final("equals", what + b" == {number}"))

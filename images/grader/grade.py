@@ -31,6 +31,7 @@ TOTAL_SECONDS = 1500.0
 MOST_ALONE = 12
 CONTROLS_ALONE = 2
 DECOYS = 4
+BEFORE_SECONDS = 2.0
 
 
 def load(name: str) -> Any:
@@ -66,17 +67,12 @@ class Grading:
         self.doubts: list[str] = []
         self.pytest_seconds = 0.0
         self.nonce = os.urandom(16).hex()
-        self._first_uid, self._uids = cage.fresh_uids(), 0
-
-    def next_uid(self) -> int:
-        """A user id that no earlier run of this grading had."""
-        self._uids += 1
-        return self._first_uid + self._uids
+        self.uids = cage.Uids()
 
     def submission(self) -> None:
         """Find out what is graded. Raises Refused."""
         around = patches.Surroundings(list(self.base.files), list(self.hidden), set(load("taken.json")))
-        self.submitted.read(self.base, self.root, around, self.next_uid())
+        self.submitted.read(self.base, self.root, around, self.uids())
 
     def place(self, variants: dict[str, bytes] | None = None) -> dict:
         """Make the repository what it has to be for a run; its manifest."""
@@ -86,7 +82,12 @@ class Grading:
         return wanted
 
     def run(
-        self, ids: list[str], purpose: str, seconds: float = 0.0, until: list[str] | None = None
+        self,
+        ids: list[str],
+        purpose: str,
+        seconds: float = 0.0,
+        until: list[str] | None = None,
+        most: float = 0.0,
     ) -> Seen:
         """Run tests under a fresh user; what was seen, and what does not add up."""
         task = self.task
@@ -99,7 +100,7 @@ class Grading:
             "environment": task["environment"],
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),
-            "run_seconds": max(5.0, min(task["run_seconds"], left)),
+            "run_seconds": most or max(5.0, min(task["run_seconds"], left)),
             "output_bytes": 2**16,
             "memory_bytes": task["memory_bytes"],
             "processes": 512,
@@ -109,7 +110,7 @@ class Grading:
         if not self.worker.ready:
             raise RuntimeError("the test interpreter does not start: " + self.worker.error[-500:])
         seen = Seen(ids, self.tolerated)
-        run = supervise.Run(plan, seen.take, self.next_uid)
+        run = supervise.Run(plan, seen.take, self.uids)
         how = run.go(self.worker)
         seen.close(run)
         spent = sum(attempt.seconds for attempt in run.attempts)
@@ -123,6 +124,8 @@ class Grading:
         """The whole grading. Raises Refused, with the verdict, unless everything holds."""
         task = self.task
         self.submission()
+        checks = Checks(self)
+        checks.before()
         wanted = self.place()
         listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
         seen = self.run(listed, "all listed tests")
@@ -131,8 +134,7 @@ class Grading:
         missing = [name for name in listed if seen.outcomes.get(name) != "passed"]
         if missing:
             raise Refused("unresolved", *why_not(task, seen, missing))
-        checks = Checks(self)
-        checks.all()
+        checks.after()
         self.doubts += checks.doubts
         self.place()
         self.doubts += ["%s: changed while the tests ran" % path
@@ -170,12 +172,12 @@ class Grading:
     def close(self) -> None:
         """End what still runs."""
         self.worker.close()
-        for number in range(self._uids + 1):
-            cage.end_all(self._first_uid + number)
+        for uid in self.uids.used:
+            cage.end_all(uid)
 
 
 class Checks:
-    """What is looked at once all listed tests have passed: alone, and with controls."""
+    """What is looked at beside the run of all listed tests: tests alone, and controls."""
 
     def __init__(self, grading: Grading) -> None:
         self.grading, self.task, self.trial = grading, grading.task, grading.trial
@@ -186,13 +188,18 @@ class Checks:
         kept = self.trial.get("not_renamed", ())
         self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
 
-    def all(self) -> None:
-        """Every check, in a drawn order."""
+    def before(self) -> None:
+        """None, one or two decoys, so that no run can tell by its place whether it is the one."""
+        for _ in range(self.draw.randrange(3)):
+            self.decoy(BEFORE_SECONDS)
+
+    def after(self) -> None:
+        """Once all listed tests have passed: every check, in a drawn order."""
         functions = list(self.groups)
         self.draw.shuffle(functions)
         jobs: list[tuple[Callable, Any]] = [(self.alone, f) for f in functions[:MOST_ALONE]]
         jobs += [(self.controls, [f]) for f in functions[:CONTROLS_ALONE]]
-        jobs += [(self.controls, functions), (self.decoy, None)]
+        jobs += [(self.controls, functions), (self.decoy, 0.0)]
         self.draw.shuffle(jobs)
         for check, argument in jobs:
             check(argument)
@@ -203,7 +210,7 @@ class Checks:
         usable = []
         for number, edit in self.book.numbered(function, neutral):
             ids = self.groups[function]
-            if tried is None:
+            if tried is None or (neutral and edit.sure):
                 working = ids if edit.sure else []
             else:
                 working = [name for name in ids if number in tried.get(name, ())]
@@ -264,16 +271,13 @@ class Checks:
             if seen.outcomes.get(nodeid) == "passed":
                 self.doubts.append("a false test in place of %s passes" % asked[nodeid])
 
-    def decoy(self, _: object) -> None:
-        """A run that looks like the one of all tests, with some turned false; it is ended after them."""
+    def decoy(self, most: float) -> None:
+        """A run that looks like the one of all tests, with some turned false; it ends after them.
+
+        Before the real run it may take `most` seconds, afterwards a tenth of what that took.
+        """
         listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        early, spent = [], 0.0
-        room = max(0.5, 0.1 * sum(self.grading.seconds.values()))
-        for name, seconds in self.grading.seconds.items():
-            spent += seconds
-            if spent > room:
-                break
-            early.append(name)
+        early = list(listed) if most else self._early()
         book = controls.Book(self.book.files, early)
         groups = controls.by_function(early)
         sure = {f: [edit for edit in edits if edit.sure and not edit.neutral]
@@ -285,10 +289,22 @@ class Checks:
             return
         self.grading.place(book.variant(chosen, self.draw))
         until = [nodeid for function in chosen for nodeid in groups[function]]
-        seen = self.grading.run(listed, "negative controls among all", until=until)
+        purpose = "negative controls among all"
+        seen = self.grading.run(listed, purpose, until=until, most=most)
         for nodeid in until:
             if seen.outcomes.get(nodeid) == "passed":
                 self.doubts.append("a false test in place of %s passes" % nodeid)
+
+    def _early(self) -> list[str]:
+        """The tests that ran first, as many as fit a tenth of the whole."""
+        early, spent = [], 0.0
+        room = max(0.5, 0.1 * sum(self.grading.seconds.values()))
+        for name, seconds in self.grading.seconds.items():
+            spent += seconds
+            if spent > room:
+                break
+            early.append(name)
+        return early
 
 
 def grade(write: Callable[[dict, dict], None]) -> None:

@@ -27,13 +27,7 @@ def observe(path: str) -> int:
         request = json.loads(stream.read())
     out = sys.stdout.buffer
     cage.adopt_orphans()
-    first, worker, count = cage.fresh_uids(), None, 0
-
-    def next_uid() -> int:
-        nonlocal count
-        count += 1
-        return first + count
-
+    uids, worker = cage.Uids(), None
     opened: set[str] = set()
     for number, plan in enumerate(request["runs"]):
 
@@ -41,7 +35,7 @@ def observe(path: str) -> int:
             out.write(json.dumps({"run": number, **event}).encode() + b"\n")
             out.flush()
 
-        run = supervise.Run(plan, emit, next_uid)
+        run = supervise.Run(plan, emit, uids)
         root, environment = run.plan["root"], run.plan["environment"]
         if root not in opened:
             cage.open_folders(root)
