@@ -387,15 +387,19 @@ def main() -> int:
     runtime = ensure_base(bench, "3.11").runtime
     options.packages.mkdir(parents=True, exist_ok=True)
     packages = Packages(options.packages, bench.workspace.index_url)
-    outcomes = []
-    for row in rows:
-        outcomes.append(measure(bench, runtime, row, options.clones, packages))
-        last = outcomes[-1]
-        print(
-            f"{last.name} {last.state} {last.seconds:.0f} s needs=[{last.bare}] {last.note}",
-            file=sys.stderr,
-            flush=True,
-        )
+    outcomes: list[Outcome] = []
+    try:
+        for row in rows:
+            last = measure(bench, runtime, row, options.clones, packages)
+            outcomes.append(last)
+            needs = f"needs=[{last.bare}]"
+            print(
+                f"{last.name} {last.state} {last.seconds:.0f} s {needs} {last.note}",
+                file=sys.stderr,
+                flush=True,
+            )
+    except KeyboardInterrupt:
+        print(f"interrupted; {len(rows) - len(outcomes)} not measured", file=sys.stderr)
     text = report(outcomes)
     print(text)
     if options.output:
