@@ -20,6 +20,7 @@ from race.work.observing import CAPABILITIES
 from race.work.test_image import TestImage, build_test
 from race.workbench import Workbench
 
+collect_ignore = ["counter"]
 PYTESTS = {"7": "pytest==7.4.4", "8": "pytest==8.4.2", "9": "pytest==9.0.1"}
 PATCHES = Path(__file__).parent / "patches"
 PROJECT = Path(__file__).parent / "counter"
