@@ -13,7 +13,16 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_wheel_carries_all_that_the_command_needs(tmp_path: Path) -> None:
     """From an installed wheel, in an empty folder, `race init` and `race sample` work."""
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(tmp_path),
+        str(ROOT),
+    ]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = tmp_path.glob("*.whl")
     names = zipfile.ZipFile(wheel).namelist()
@@ -30,7 +39,11 @@ def test_the_wheel_carries_all_that_the_command_needs(tmp_path: Path) -> None:
     for arguments in (["init", "winter"], ["sample", "project"], ["status", "winter"]):
         command = [sys.executable, "-m", "race", *arguments]
         done = subprocess.run(
-            command, cwd=empty, env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"}, capture_output=True, text=True
+            command,
+            cwd=empty,
+            env={"PYTHONPATH": path, "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stderr
     assert (empty / "winter" / "release.toml").is_file()
