@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from packaging.utils import canonicalize_name
 
@@ -37,6 +37,9 @@ ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
 RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
 """What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
+GRADER_PYTEST = 7
+GRADER_PYTEST_SETTLED = datetime(2022, 10, 25, tzinfo=UTC)
+"""The release day of pytest 7.2, for commits whose date knows older ones only."""
 TOO_OLD = re.compile(
     r"INTERNALERROR>.*(Error|Exception)|required field \"lineno\" missing|module 'ast' has no attribute|"
     r"has no attribute 'getargspec'|cannot import name '\w+' from 'collections'"
@@ -110,6 +113,16 @@ class Ladder:
         )
         return True
 
+    def _runner_below_grader(self, locked: Locked) -> bool:
+        """Whether the lock's pytest is older than the grader can drive; then a later one is taken."""
+        match = re.search(r"^pytest==(\d+)\.(\S+)", locked.text, re.MULTILINE)
+        if match is None or int(match[1]) >= GRADER_PYTEST:
+            return False
+        self.runner_later = dict.fromkeys(RUNNER, max(self.cutoff, GRADER_PYTEST_SETTLED))
+        what = f"pytest {GRADER_PYTEST} or later instead of {match[1]}.{match[2]}, pins dropped"
+        self._rung("runner-of-the-grader", what, f"the grader drives pytest {GRADER_PYTEST} and later")
+        return True
+
     def _add(self, missing: Mapping[str, str]) -> None:
         for distribution, why in missing.items():
             self.extra.append(distribution)
@@ -145,6 +158,8 @@ class Ladder:
             later=self.runner_later,
         )
         locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)
+        if not self.runner_later and self._runner_below_grader(locked):
+            return self._attempt()
         for rung in locked.rungs:
             self._rung(rung.name, rung.what, rung.why)
         return self._install(plan, locked, build, version, variables)

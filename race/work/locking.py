@@ -72,11 +72,17 @@ class Pinner:
 
     def _built_one(self, error: Unresolvable) -> bool:
         """Make the wheel that the explanation misses; False when it is not about that, or fails."""
-        name, version = without_wheel(error.reason)
-        pin = f"{name}=={version}" if version else name
-        if not name or pin in self._refused or self._from_source is None or len(self._built) >= SOURCES:
+        if self._from_source is None or len(self._built) >= SOURCES:
             return False
-        self._refused.add(pin)
+        for name, version in without_wheel(error.reason):
+            pin = f"{name}=={version}" if version else name
+            if pin not in self._refused:
+                self._refused.add(pin)
+                return self._make(name, version, pin, error)
+        return False
+
+    def _make(self, name: str, version: str, pin: str, error: Unresolvable) -> bool:
+        assert self._from_source is not None
         try:
             digest, archive = self._resolver.source(name, version=version, cutoff=self._cutoff)
             self._built[digest] = self._from_source(digest, archive)
@@ -90,13 +96,13 @@ class Pinner:
         return True
 
 
-def without_wheel(reason: str) -> tuple[str, str]:
-    """Name and version (perhaps empty) of a package that a resolver could only take from source."""
-    named = re.search(r"Wheels are required for `([A-Za-z0-9._-]+)`", reason)
-    if named is None:
-        return "", ""
-    pinned = re.search(rf"{re.escape(named[1])}==(\S+) has no usable wheels", reason)
-    return named[1], pinned[1] if pinned else ""
+def without_wheel(reason: str) -> list[tuple[str, str]]:
+    """Name and version (perhaps empty) of packages that a resolver could only take from source."""
+    found = []
+    for name in re.findall(r"Wheels are required for `([A-Za-z0-9._-]+)`", reason):
+        pinned = re.search(rf"{re.escape(name)}==(\S+) has no usable wheels", reason)
+        found.append((name, pinned[1] if pinned else ""))
+    return found
 
 
 def lock_requirements(pinner: Pinner, needs: Needs, *, run_time: Sequence[str]) -> Locked:

@@ -21,7 +21,9 @@ class Rung(Closed):
 def reason(text: str) -> str:
     """The last line of a log that names an error, as it would read on every machine; 300 characters."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    line = next((line for line in reversed(lines) if "Error" in line), lines[-1] if lines else "")
+    lines = [line for line in lines if not line.startswith("The command '")]
+    errors = [line for line in lines if "Error" in line or "ERROR:" in line or "error:" in line]
+    line = errors[-1] if errors else (lines[-1] if lines else "")
     return normalise(line, 300)
 
 
