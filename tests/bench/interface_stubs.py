@@ -67,6 +67,7 @@ PACKAGES = {
     "locket jinja2 pyyaml packaging urllib3 pytest-timeout bokeh numpy pandas click",
 }  # fmt: skip
 
+DISTRIBUTIONS = {"redis/redis-py": "redis", "modelcontextprotocol/python-sdk": "mcp"}
 WITHOUT_DEPENDENCIES = {"agronholm/anyio": ("blockbuster",)}
 STAND_INS = {"forbiddenfruit.py": b"def curse(*a): pass\ndef reverse(*a): pass\n"}
 """No wheel exists of it and nothing is built here; blockbuster then blocks nothing."""
@@ -222,7 +223,7 @@ class Packages:
             command += ["--exclude-newer", until[:10]] if until else []
             command += ["--index-url", self.index] if self.index else []
             done = subprocess.run(
-                [*command, *PACKAGES[project].split(), project.rpartition("/")[2].replace("python-sdk", "mcp")],
+                [*command, *PACKAGES[project].split(), DISTRIBUTIONS.get(project, project.rpartition("/")[2])],
                 capture_output=True, text=True, env=self.environment,
             )  # fmt: skip
             if done.returncode:
