@@ -58,7 +58,7 @@ class Grading:
                        for path, data in load("hidden.json").items()}  # fmt: skip
         found = os.path.isfile(os.path.join(TASK, "trial.json"))
         self.trial: dict[str, Any] = load("trial.json") if found else {}
-        self.tolerated: list[str] | None = self.trial.get("tolerated", [])
+        self.tolerated: list[str] | None = self.trial.get("tolerated")
         self.submitted = Submission()
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
