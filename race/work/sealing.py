@@ -19,6 +19,7 @@ from race.ports import ContainerSpec, Engine, Image
 from race.store import Store, TaskFolder
 from race.work.environments import env_ref, rebuild_env
 from race.work.leak_scan import Audit, AuditRequest, audit_image
+from race.work.observing import CAPABILITIES
 from race.work.source import read_source
 from race.work.test_image import ROOT, TestImage, build_test, release_secret
 from race.workbench import Workbench
@@ -187,7 +188,7 @@ def recipe_findings(made: Materials) -> list[Finding]:
 
 def contract(engine: Engine, image: Image, workdir: str = ROOT) -> list[Finding]:
     """What an image lacks that an agent or a validator needs: programs, and a git work tree."""
-    spec = ContainerSpec(image=image.id, workdir=workdir, lifetime=120)
+    spec = ContainerSpec(image=image.id, workdir=workdir, capabilities=CAPABILITIES, lifetime=120)
     asked = "; ".join(f"command -v {name} >/dev/null || echo lacks {name}" for name in PROGRAMS)
     tree = "git -c safe.directory='*' rev-parse --verify -q HEAD >/dev/null || echo lacks-head"
     try:
