@@ -7,15 +7,10 @@ before are not searched again; when all are known the image is not even read.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
 import json
-import queue
-import re
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,15 +23,15 @@ from race.core.leaks.probes import counts, run_probes
 from race.core.leaks.probing import Subject
 from race.core.leaks.scanner import WHOLE_LIMIT, LayerScanner
 from race.core.leaks.tarstream import BLOCK, ByteReader, members
-from race.core.records import canonical, digest, sha256
+from race.core.records import digest, sha256
 from race.core.sealed import FragmentCounts, ProbeResult
 from race.errors import Accident, Missing, UsageError
 from race.ports import Engine, Image
-from race.store import write_atomic
+from race.work.byte_streams import chained, gunzip, read_ahead
 from race.work.live_probes import live_facts
+from race.work.scan_cache import ScanCache
 
 JSON_LIMIT = 8 * 2**20
-_LAYER = re.compile(r"^sha256:[0-9a-f]{64}$")
 
 
 @dataclass(frozen=True)
@@ -188,7 +183,7 @@ def _scans(
     engine: Engine, image: Image, request: AuditRequest
 ) -> tuple[list[LayerScan], dict[str, Any], int]:
     """The scans of all layers, base first, the image's configuration, and how many were read."""
-    cache = _Cache(request.cache, request.key)
+    cache = ScanCache(request.cache, request.key)
     known = {layer: scan for layer in image.layers if (scan := cache.layer(layer)) is not None}
     config = cache.config(image.id)
     scanned = 0
@@ -220,17 +215,17 @@ def _read_image(
     matcher = Matcher([f.needle for f in request.wanted.fragments])
     found: dict[str, LayerScan] = {}
     documents: dict[str, dict[str, Any]] = {}
-    outer = ByteReader(_ahead(engine.save(image.id)))
+    outer = ByteReader(read_ahead(engine.save(image.id)))
     for member in members(outer):
         if member.kind != "f" or not member.size:
             continue
         pieces = member.pieces()
         head = next(pieces, b"")
-        chunks = _chained(head, pieces)
+        chunks = chained(head, pieces)
         if head[:1] in b"{[" and member.size <= JSON_LIMIT:
             _note_document(documents, member.name, b"".join(chunks))
         elif head[:2] == b"\x1f\x8b":
-            unpacked = _gunzip(chunks)
+            unpacked = gunzip(chunks)
             scan = _scan_layer(unpacked, request, matcher)
             found[scan.digest] = scan
         elif head[257:262] == b"ustar" or not head[:BLOCK].strip(b"\0"):
@@ -252,45 +247,6 @@ def _read_image(
     return found, config
 
 
-def _ahead(chunks: Iterator[bytes], depth: int = 24) -> Iterator[bytes]:
-    """The chunks, read ahead in a thread, so that the engine packs while we search."""
-    waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
-    stopped = threading.Event()
-
-    def put(item: bytes | BaseException | None) -> bool:
-        while not stopped.is_set():
-            try:
-                waiting.put(item, timeout=0.2)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def read() -> None:
-        try:
-            for chunk in chunks:
-                if not put(chunk):
-                    return
-            put(None)
-        except BaseException as error:  # noqa: BLE001 - handed to the thread that reads, and raised there
-            put(error)
-
-    threading.Thread(target=read, daemon=True, name="leak-scan-reader").start()
-    try:
-        while (item := waiting.get()) is not None:
-            if isinstance(item, BaseException):
-                raise item
-            yield item
-    finally:
-        stopped.set()
-
-
-def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    if head:
-        yield head
-    yield from rest
-
-
 def _note_document(documents: dict[str, dict[str, Any]], name: str, data: bytes) -> None:
     try:
         value = json.loads(data)
@@ -298,27 +254,6 @@ def _note_document(documents: dict[str, dict[str, Any]], name: str, data: bytes)
         return
     if isinstance(value, dict) and "rootfs" in value:
         documents[name] = value
-
-
-class _Pipe(io.RawIOBase):
-    """Byte chunks as a readable file."""
-
-    def __init__(self, chunks: Iterator[bytes]) -> None:
-        self._reader = ByteReader(chunks)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._reader.some(len(buffer))
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-
-def _gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    with gzip.GzipFile(fileobj=io.BufferedReader(_Pipe(chunks), 2**20)) as stream:
-        while piece := stream.read(2**20):
-            yield piece
 
 
 def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, matcher: Matcher) -> LayerScan:
@@ -342,44 +277,3 @@ def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, matcher: Matcher
             scanner.add_stream(entry, member.pieces())
     reader.rest()
     return scanner.finish(f"sha256:{hasher.hexdigest()}", size)
-
-
-class _Cache:
-    """Scans on disk: <cache>/leaks/<key>/<layer>.json, and image configurations beside them."""
-
-    def __init__(self, root: Path | None, key: str) -> None:
-        self._root = root / "leaks" if root else None
-        self._folder = self._root / key[:32] if self._root else None
-
-    @staticmethod
-    def _load(path: Path) -> Mapping[str, Any] | None:
-        try:
-            value = json.loads(path.read_bytes())
-        except (FileNotFoundError, ValueError):
-            return None
-        return value if isinstance(value, dict) else None
-
-    def layer(self, layer: str) -> LayerScan | None:
-        """A layer's scan, when it was kept by this version."""
-        if self._folder is None or not _LAYER.match(layer):
-            return None
-        value = self._load(self._folder / f"{layer[7:]}.json")
-        return LayerScan.from_json(value) if value else None
-
-    def keep_layer(self, scan: LayerScan) -> None:
-        """Keep a layer's scan."""
-        if self._folder is not None:
-            text = json.dumps(scan.as_json(), separators=(",", ":"))
-            write_atomic(self._folder / f"{scan.digest[7:]}.json", text.encode())
-
-    def config(self, image_id: str) -> dict[str, Any] | None:
-        """An image's configuration."""
-        if self._root is None or not _LAYER.match(image_id):
-            return None
-        value = self._load(self._root / "configs" / f"{image_id[7:]}.json")
-        return dict(value) if value else None
-
-    def keep_config(self, image_id: str, config: Mapping[str, Any]) -> None:
-        """Keep an image's configuration."""
-        if self._root is not None and _LAYER.match(image_id):
-            write_atomic(self._root / "configs" / f"{image_id[7:]}.json", canonical(dict(config)))
