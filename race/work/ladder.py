@@ -37,6 +37,8 @@ ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
 RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
 """What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
+RUNNER_NEEDS = ("iniconfig", "packaging", "pluggy", "exceptiongroup", "tomli")
+"""What a later pytest itself needs of a later date."""
 GRADER_PYTEST = 7
 GRADER_PYTEST_SETTLED = datetime(2022, 10, 25, tzinfo=UTC)
 """The release day of pytest 7.2, for commits whose date knows older ones only."""
@@ -107,7 +109,7 @@ class Ladder:
         broken = [line for line in said.splitlines() if TOO_OLD.search(line)]
         if later is None or not broken:
             return False
-        self.runner_later = dict.fromkeys(RUNNER, later)
+        self.runner_later = dict.fromkeys((*RUNNER, *RUNNER_NEEDS), later)
         self._rung(
             "runner-of-this-python", f"pytest of {later:%Y-%m-%d}, pins dropped", reason(broken[0])
         )
@@ -118,7 +120,8 @@ class Ladder:
         match = re.search(r"^pytest==(\d+)\.(\S+)", locked.text, re.MULTILINE)
         if match is None or int(match[1]) >= GRADER_PYTEST:
             return False
-        self.runner_later = dict.fromkeys(RUNNER, max(self.cutoff, GRADER_PYTEST_SETTLED))
+        later = max(self.cutoff, GRADER_PYTEST_SETTLED)
+        self.runner_later = dict.fromkeys((*RUNNER, *RUNNER_NEEDS), later)
         what = f"pytest {GRADER_PYTEST} or later instead of {match[1]}.{match[2]}, pins dropped"
         self._rung("runner-of-the-grader", what, f"the grader drives pytest {GRADER_PYTEST} and later")
         return True
@@ -146,7 +149,7 @@ class Ladder:
         self.say("resolving")
         omit = [plan.project.name] if plan.project.name else []
         base = ensure_base(self.bench, plan.python, self.override.system_packages, say=self.say)
-        needs = without_pins(plan.needs, self.runner_later)
+        needs = without_pins(plan.needs, RUNNER if self.runner_later else ())
         pinner = Pinner(
             self.bench.resolver,
             python=plan.python,
