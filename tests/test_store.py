@@ -119,7 +119,7 @@ def test_an_id_cannot_leave_its_release(store: Store, bad: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("[release]\nname =", "line 2"),
+        ("[release]\nname = ?\n", "line 2"),
         ("", "release: Field required"),
         (RELEASE + "[mine]\nthresold = 1\n", "mine.thresold"),
         (RELEASE.replace("little", "Not A Name"), "release.name"),
