@@ -131,8 +131,27 @@ def _locks(subject: Subject) -> Answer:
     )
 
 
+def _recorded(subject: Subject) -> set[tuple[str, int]]:
+    """Path and size of every file that an installed distribution's RECORD lists as its own.
+
+    Some ship archives as data (setuptools does, for its tests). What such an archive holds is still
+    unpacked and searched by the probe for pieces of fix and tests.
+    """
+    found: set[tuple[str, int]] = set()
+    for number, path, text in subject.view.kept():
+        if not path.endswith(".dist-info/RECORD") or not subject.view.shown(path, number):
+            continue
+        site = path.rsplit("/", 2)[0]
+        for line in text.splitlines():
+            name, _, size = line.rpartition(",")
+            name = name.rpartition(",")[0]
+            if size.isdigit() and ".." not in name:
+                found.add((f"{site}/{name}", int(size)))
+    return found
+
+
 def _wheels(subject: Subject) -> Answer:
-    tracked = _tracked(subject)
+    tracked, recorded = _tracked(subject), _recorded(subject)
     return _listed(
         (
             (n, e)
@@ -140,6 +159,7 @@ def _wheels(subject: Subject) -> Answer:
             if (_WHEEL.search(e.path) or _PIP_CACHE.search(e.path))
             and e.size
             and not _SHIPPED.search(e.path)
+            and (e.path, e.size) not in recorded
             and not _is_tracked(subject, e.path, tracked)
             and not (_SITE.search(e.path) and not e.path.endswith((".whl", ".egg")))
         ),
