@@ -17,6 +17,8 @@ from race.ports import Engine
 from race.store import STAGE_ORDER, Store
 
 KILLS = 20
+LONGEST = {"validate": 20.0, "specify": 1.0, "seal": 6.0, "tier": 6.0, "verify": 15.0}
+"""Seconds within which a stage is killed: about what it takes, so that any of its steps can be hit."""
 
 
 def race(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
@@ -63,24 +65,18 @@ def test_twenty_kills_change_nothing(
     instance_id = accepted_id(built_sample)
     release = only_mined(built_sample, tmp_path / "sample", instance_id, sample_project)
     chance = random.Random(20260101)
-    stages = list(STAGE_ORDER[1:])
-    reached = set()
-    for _ in range(KILLS):
-        stage = next(
-            (name for name in stages if not (release / instance_id / f"{name}.json").exists()),
-            stages[-1],
-        )
-        reached.add(stage)
-        force = ["--force"] if (release / instance_id / f"{stage}.json").exists() else []
-        process = race(stage, str(release), instance_id, *force)
-        time.sleep(chance.uniform(0.3, 6.0))
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    for stage in stages:
+    killed = dict.fromkeys(STAGE_ORDER[1:], 0)
+    for stage in killed:
+        for attempt in range(KILLS // len(killed)):
+            process = race(stage, str(release), instance_id, *(["--force"] if attempt % 2 else []))
+            time.sleep(chance.uniform(0.2, LONGEST[stage]))
+            killed[stage] += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
         process = race(stage, str(release), instance_id)
         _, said = process.communicate(timeout=600)
         assert process.returncode == 0, said
-    assert len(reached) >= 2
+    assert sum(killed.values()) >= KILLS // 2, killed
     assert records(release / instance_id) == records(built_sample / instance_id)
     assert engine.containers() == []
     assert not list(release.rglob(".writing-*"))
