@@ -576,6 +576,37 @@ def test_a_file_deleted_in_a_later_layer_is_found(
 
 
 @pytest.mark.engine
+@pytest.mark.parametrize(
+    ("held", "recorded", "failing"),
+    [
+        ("nothing\n", True, set()),
+        ("nothing\n", False, {"wheels-and-caches"}),
+        (FIX_LINE, True, {"fix-and-tests"}),
+    ],
+)
+def test_an_archive_that_a_distribution_ships_is_searched_but_no_finding(
+    held: str, recorded: bool, failing: set[str],
+    workshop, kit: Kit, engine: Engine, tar_of, names: str, tmp_path: Path,
+) -> None:  # fmt: skip
+    """A recorded data archive is no finding; one that nobody records, or that holds the fix, is."""
+    root = workshop.copy(tmp_path / "root")
+    site = root / "opt/venv/lib/python3.11/site-packages"
+    egg = site / "tools/tests/data/thing-1.0-py3.7.egg"
+    egg.parent.mkdir(parents=True)
+    with zipfile.ZipFile(egg, "w") as archive:
+        archive.writestr("thing/data.txt", held)
+    line = f"tools/tests/data/{egg.name},sha256=abc,{egg.stat().st_size}\n" if recorded else ""
+    kit.write(site, {"tools-1.dist-info/RECORD": line + "tools-1.dist-info/RECORD,,\n"})
+    audit = _audit(engine, root, workshop, tar_of, tmp_path, names)
+    found = {p.name for p in audit.probes if p.findings}
+    if failing == {"fix-and-tests"}:
+        assert any(egg.name in f.path for p in audit.probes for f in p.findings)
+        assert "wheels-and-caches" not in found
+    else:
+        assert found == failing
+
+
+@pytest.mark.engine
 @pytest.mark.parametrize("strict", [True, False])
 def test_the_clean_image_has_no_finding(
     strict: bool, workshop, engine: Engine, tar_of, names: str, tmp_path: Path
