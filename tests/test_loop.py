@@ -195,3 +195,36 @@ def test_what_was_rejected_earlier_is_counted(store: Store) -> None:
     tally = run(store, accept)
     assert tally.rejected == [IDS[0]]
     assert tally.line("validate") == "validate: 4 done + 0 skipped + 1 rejected + 0 pending = 5"
+
+
+class Engineless:
+    """An engine that has stopped answering."""
+
+    def sweep(self) -> int:
+        raise EngineDown("nothing answers")
+
+
+class Swept:
+    """An engine that counts how often it was asked to remove what dead commands left."""
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def sweep(self) -> int:
+        self.times += 1
+        return 0
+
+
+@pytest.mark.parametrize("due", [True, False])
+def test_a_stage_with_an_engine_first_removes_what_was_left(store: Store, due: bool) -> None:
+    """What a killed command left is removed by the next one, whether or not anything is due."""
+    if not due:
+        run(store, accept)
+    bench, progress = Workbench(Workspace()), Progress("validate", len(IDS), quiet=True)
+    engine = Swept()
+    bench.engine = engine  # type: ignore[assignment]
+    stage = Stage("validate", Validated, inputs, accept, engine=True)
+    run_stage(stage, store, bench, IDS, progress=progress)
+    assert engine.times == 1
+    bench.engine = Engineless()  # type: ignore[assignment]
+    assert total(run_stage(stage, store, bench, IDS, progress=progress)) == len(IDS)

@@ -314,9 +314,10 @@ def _refused_or_unreachable(ref: str, said: str) -> Missing | Unreachable:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty when there is none."""
+    """When a process started, in clock ticks since boot; empty when there is none, or a zombie."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] == "Z" else fields[19]
     except (OSError, IndexError):
         return ""
 

@@ -91,6 +91,8 @@ def run_stage(
     A rejection is recorded and the next task goes on. An accident records nothing; when it is the
     engine, no further task is started. Bugs and interrupts go up after running tasks have ended.
     """
+    if stage.engine:
+        _sweep(bench)
     tally = Tally()
     due: list[str] = []
     for instance_id in ids:
@@ -114,6 +116,14 @@ def run_stage(
         due.append(instance_id)
     _run_due(stage, store, bench, due, jobs, tally, progress)
     return tally
+
+
+def _sweep(bench: Workbench) -> None:
+    """Remove what killed commands left. An engine that does not answer is the due tasks' affair."""
+    try:
+        bench.engine.sweep()
+    except Accident:
+        return
 
 
 def _run_due(

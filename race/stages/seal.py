@@ -97,7 +97,7 @@ def work(desk: Desk) -> Sealed:
     )
 
 
-STAGE = Stage("seal", Sealed, inputs, work, made)
+STAGE = Stage("seal", Sealed, inputs, work, made, engine=True)
 command = stage_command(
     STAGE,
     "Build each task's images - the agent's and the one it is graded in - and probe both for leaks of "

@@ -82,7 +82,7 @@ def _attempts(desk: Desk, what: Given, agent: str, model: str, planned: int) -> 
     return [made[number] for number in range(1, planned + 1)]
 
 
-STAGE = Stage("tier", Tiered, inputs, work)
+STAGE = Stage("tier", Tiered, inputs, work, engine=True)
 command = stage_command(
     STAGE,
     "Measure difficulty and effort: the agents of release.toml attempt every task under the protocol, "

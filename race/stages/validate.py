@@ -36,7 +36,7 @@ def work(desk: Desk) -> Validated:
     return validate_task(desk, prepared, earlier if same else None)
 
 
-STAGE = Stage("validate", Validated, inputs, work)
+STAGE = Stage("validate", Validated, inputs, work, engine=True)
 command = stage_command(
     STAGE,
     "Build each task's environment and prove that its bug reproduces: the 2x2 matrix of old and new "

@@ -51,7 +51,7 @@ def work(desk: Desk) -> Verified:
     return verify_task(desk)
 
 
-STAGE = Stage("verify", Verified, inputs, work, made)
+STAGE = Stage("verify", Verified, inputs, work, made, engine=True)
 command = stage_command(
     STAGE,
     "Rebuild each task from its release folder alone and grade it three times with the reference fix "

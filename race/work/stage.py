@@ -48,6 +48,8 @@ class Stage:
     inputs: Callable[[TaskFolder, Store], dict[str, str]]
     work: Callable[[Desk], StageRecord]
     made: Callable[[TaskFolder, Store, Workbench], bool] | None = None
+    engine: bool = False
+    """Whether it starts containers; those that a killed command left are removed before it runs."""
 
 
 def stage_named(name: str) -> Stage:
