@@ -101,4 +101,5 @@ def test_a_real_fix_becomes_a_verified_task(
         (tmp_path / "empty.patch").write_text("")
         assert run(["grade", str(release), "django__asgiref-523", "--patch", str(patch), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["resolved"] is resolved
-    assert engine.containers() == []
+    listing = ["docker", "ps", "-aq", "--filter", "label=race.instance=django__asgiref-523"]
+    assert subprocess.run(listing, capture_output=True, text=True, check=True).stdout == ""
