@@ -92,7 +92,7 @@ def telling(info):
     if isinstance(info.value, TypeError) and not wrong_call:
         return None
     file = str(last.path)
-    own = file.startswith("/work/tree/") and ("/test" in file or "conftest" in file)
+    own = file.startswith("/srv/tree/") and ("/test" in file or "conftest" in file)
     return type(info.value).__name__, text, str(last.path), own
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector):
@@ -240,19 +240,19 @@ class Packages:
 
 def probe(container: Container, files: dict[str, bytes], targets: list[str]) -> dict[str, Any]:
     """Collect the files of these tests and run the tests, over this tree."""
-    fresh = "rm -rf /work/tree /tmp/probe.json; mkdir -p /work/tree; chmod 1777 /tmp"
+    fresh = "rm -rf /srv/tree /tmp/probe.json; mkdir -p /srv/tree; chmod 1777 /tmp"
     container.run(["sh", "-c", fresh], timeout=60, user="root")
-    container.put_tar("/work/tree", packed(files))
-    container.run(["chown", "-R", "1000:1000", "/work/tree"], timeout=60, user="root")
+    container.put_tar("/srv/tree", packed(files))
+    container.run(["chown", "-R", "1000:1000", "/srv/tree"], timeout=60, user="root")
     command = ["python3", "-m", "pytest", "-q", "-p", "probe", "-p", "no:cacheprovider"]
-    command += ["-o", "addopts=", "-o", "xfail_strict=false", "-W", "ignore", "--rootdir", "/work/tree"]
+    command += ["-o", "addopts=", "-o", "xfail_strict=false", "-W", "ignore", "--rootdir", "/srv/tree"]
     done = container.run(
         [*command, *targets],
         timeout=90,
         user="agent",
-        workdir="/work/tree",
+        workdir="/srv/tree",
         env={
-            "PYTHONPATH": "/work/probe:/work/tree/src:/work/tree:/work/site",
+            "PYTHONPATH": "/work/probe:/srv/tree/src:/srv/tree:/work/site",
             "HOME": "/tmp",
             "SETUPTOOLS_SCM_PRETEND_VERSION": "99.0",
         },
