@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
-from scipy.stats import beta
+from scipy.special import betaincinv
 
 from race.core.records import Closed
 
@@ -62,7 +62,7 @@ def upper_bound(bad: int, runs: int, confidence: float = CONFIDENCE) -> float:
         return 1.0
     if bad == 0:
         return float(-math.expm1(math.log1p(-confidence) / runs))
-    return float(beta.ppf(confidence, bad + 1, runs - bad))
+    return float(betaincinv(bad + 1, runs - bad, confidence))
 
 
 def runs_needed(limit: float, confidence: float = CONFIDENCE) -> int:
