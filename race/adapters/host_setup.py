@@ -53,23 +53,30 @@ class DebianHost:
         if answers():
             return "it was running already"
         removed = self.remove_stale_pid()
-        if Path("/run/systemd/system").is_dir():
+        systemd = Path("/run/systemd/system").is_dir()
+        how = "with systemctl" if systemd else f"its log is {LOG}"
+        daemon: subprocess.Popen[bytes] | None = None
+        deadline = time.monotonic() + START_SECONDS
+        if systemd:
             subprocess.run(
                 ["systemctl", "start", "docker"], capture_output=True, timeout=120, check=False
             )
-            how = "with systemctl"
-        else:
-            with LOG.open("ab") as log:
-                subprocess.Popen(
-                    ["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-                )
-            how = f"its log is {LOG}"
-        deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
+            if not systemd and (daemon is None or daemon.poll() is not None):
+                removed = self.remove_stale_pid() or removed
+                daemon = self._dockerd()
+            time.sleep(0.5)
             if answers():
                 return how + ("; removed a stale docker.pid" if removed else "")
-            time.sleep(0.5)
         raise Accident(f"dockerd does not answer after {START_SECONDS:.0f} s; see {LOG}")
+
+    @staticmethod
+    def _dockerd() -> subprocess.Popen[bytes]:
+        """Start the daemon. One that finds a dying predecessor's pid file ends, and is tried again."""
+        with LOG.open("ab") as log:
+            return subprocess.Popen(
+                ["dockerd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
 
     def remove_stale_pid(self, path: Path = PID_FILE) -> bool:
         """Remove a pid file that no living dockerd has; whether there was one."""
