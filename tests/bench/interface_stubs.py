@@ -252,7 +252,7 @@ def probe(container: Container, files: dict[str, bytes], targets: list[str]) -> 
         user="agent",
         workdir="/srv/tree",
         env={
-            "PYTHONPATH": "/work/probe:/srv/tree/src:/srv/tree:/work/site",
+            "PYTHONPATH": "/srv/probe:/srv/tree/src:/srv/tree:/srv/site",
             "HOME": "/tmp",
             "SETUPTOOLS_SCM_PRETEND_VERSION": "99.0",
         },
@@ -331,9 +331,9 @@ def run_all(
         if site is None:
             continue
         with bench.engine.container(spec) as container:
-            container.run(["mkdir", "-p", "/work/probe"], timeout=30, user="root")
+            container.run(["mkdir", "-p", "/srv/probe"], timeout=30, user="root")
             container.put_tar("/work", site)
-            container.put("/work/probe", {"probe.py": PROBE.encode(), **STAND_INS})
+            container.put("/srv/probe", {"probe.py": PROBE.encode(), **STAND_INS})
             fixed = probe(container, after, ids)
             if fixed["errors"] or not fixed["collected"]:
                 print(fixed["errors"], file=sys.stderr)
