@@ -128,9 +128,7 @@ def main() -> None:
     results = []
     for part in (rates, pairs, eras):
         results += part(np.random.default_rng(options.seed), options.studies)
-    print(
-        f"\n{sum(results)} of {len(results)} within their goals"
-    )
+    print(f"\n{sum(results)} of {len(results)} within their goals")
 
 
 if __name__ == "__main__":
