@@ -46,7 +46,6 @@ def prepare(desk: Desk, mined: Mined, earlier: Validated | None) -> Prepared:
     assert mined.fix_patch is not None
     assert mined.test_patch is not None
     bench, store, task = desk.bench, desk.store, desk.task
-    bench.engine.sweep()
     desk.say("reading the source")
     source, tar = ensure_source(bench, store, task, mined, earlier)
     fix_patch, test_patch = task.read_file(mined.fix_patch), task.read_file(mined.test_patch)
