@@ -76,7 +76,9 @@ def clustered_rate(shares: Sequence[float] | Floats, confidence: float = 0.95) -
     Wilson's interval at the effective sample size that the spread between tasks implies, with Student's
     quantile at n - 1 degrees of freedom. It stays in [0, 1] and keeps its coverage near 0 and 1, where
     the plain t interval falls to a third of what it promises (tests/bench/coverage_simulation.py).
-    Without any spread the effective size is the number of tasks. One task gives no interval.
+    Shares that are all 0 or 1 (single attempts) have no spread but the one that their rate implies:
+    theirs is Wilson's interval itself. Without any spread the effective size is the number of tasks. One
+    task gives no interval.
     """
     values = np.asarray(shares, dtype=np.float64)
     n = int(values.size)
@@ -85,11 +87,13 @@ def clustered_rate(shares: Sequence[float] | Floats, confidence: float = 0.95) -
     rate = min(1.0, max(0.0, math.fsum(values) / n))
     if n == 1:
         return Estimate(1, rate, None, None)
+    upper = (1 + confidence) / 2
+    if np.all((values == 0) | (values == 1)):
+        return Estimate(n, rate, *_wilson(rate, n, normal_quantile(upper)))
     variance = float(values.var(ddof=1))
     inside = rate * (1 - rate)
     size = inside / (variance / n) if variance > 1e-12 and inside > 0 else float(n)
-    low, high = _wilson(rate, size, student_quantile((1 + confidence) / 2, n - 1))
-    return Estimate(n, rate, low, high)
+    return Estimate(n, rate, *_wilson(rate, size, student_quantile(upper, n - 1)))
 
 
 def mean_interval(values: Sequence[float] | Floats, confidence: float = 0.95) -> Estimate:

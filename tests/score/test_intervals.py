@@ -38,13 +38,19 @@ def test_mean_interval_agrees_with_scipy():
     assert (found.low, found.high) == pytest.approx((low, high))
 
 
-def test_clustered_rate_of_single_attempts_is_wilson_with_students_quantile():
-    """With one attempt per task the effective size is n - 1: checked against the formula."""
+def test_clustered_rate_of_single_attempts_is_wilson():
+    """Shares of 0 and 1 have no spread of their own: the interval is Wilson's."""
     found = clustered_rate([1.0] * 12 + [0.0] * 8)
-    t, n, p = stats.t.ppf(0.975, 19), 19, 0.6
-    centre = (p + t * t / (2 * n)) / (1 + t * t / n)
+    exact = stats.binomtest(12, 20).proportion_ci(method="wilson")
+    assert (found.low, found.high) == pytest.approx((exact.low, exact.high))
+
+
+def test_clustered_rate_is_wilson_at_the_effective_size_with_students_quantile():
+    """Shares 0.2, 0.4, 0.6, 0.8: variance 1/15, so the effective size is 0.25 / (1/60) = 15; worked by hand."""
+    found = clustered_rate([0.2, 0.4, 0.6, 0.8])
+    t, n, p = stats.t.ppf(0.975, 3), 15, 0.5
     half = t / (1 + t * t / n) * math.sqrt(p * (1 - p) / n + t * t / (4 * n * n))
-    assert (found.low, found.high) == pytest.approx((centre - half, centre + half))
+    assert (found.low, found.high) == pytest.approx((0.5 - half, 0.5 + half))
 
 
 def test_repeating_attempts_of_the_same_tasks_does_not_narrow_the_interval():
