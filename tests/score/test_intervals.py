@@ -46,7 +46,7 @@ def test_clustered_rate_of_single_attempts_is_wilson():
 
 
 def test_clustered_rate_is_wilson_at_the_effective_size_with_students_quantile():
-    """Shares 0.2, 0.4, 0.6, 0.8: variance 1/15, so the effective size is 0.25 / (1/60) = 15; worked by hand."""
+    """Shares 0.2, 0.4, 0.6, 0.8: variance 1/15, so the effective size is 0.25 / (1/60) = 15."""
     found = clustered_rate([0.2, 0.4, 0.6, 0.8])
     t, n, p = stats.t.ppf(0.975, 3), 15, 0.5
     half = t / (1 + t * t / n) * math.sqrt(p * (1 - p) / n + t * t / (4 * n * n))
