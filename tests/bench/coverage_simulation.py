@@ -5,8 +5,8 @@
 Simulated studies with known truth. 95% intervals should cover it in 93% to 97% of studies, and tests at
 5% should find a difference that is not there in 4% to 6%. Each line also gives the simulation's own
 standard error, and is marked when it misses its goal. Lines about rates take ten times the studies,
-lines about tests four times. One case is exact and yet below 4%: sign flips of paired differences in steps of a fifth, whose sums tie
-often; it is held to at most 6%, and the same test without ties to both bounds.
+lines about tests four times. One case is exact and yet below 4%: sign flips of paired differences in
+steps of a fifth, whose sums tie often; it is held to at most 6%, the same test without ties to both.
 """
 
 from __future__ import annotations
