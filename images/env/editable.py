@@ -6,9 +6,11 @@ METHOD `metadata` it writes only OUT/METADATA, with `wheel` an ordinary wheel an
 """
 
 import base64
+import email
 import hashlib
 import importlib
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -61,11 +63,19 @@ def own_editable(backend, repo, wheels):
     """An editable wheel for a back-end without that hook: its metadata and a .pth file."""
     with tempfile.TemporaryDirectory() as scratch:
         info = metadata_folder(backend, scratch)
-        files = {f"{info.name}/{path.name}": path.read_bytes() for path in info.iterdir() if path.is_file()}
-    files.pop(f"{info.name}/RECORD", None)
-    files[f"{info.name}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: race\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        kept = {path.name: path.read_bytes() for path in info.iterdir() if path.is_file()}
+    kept.pop("RECORD", None)
+    kept["WHEEL"] = b"Wheel-Version: 1.0\nGenerator: race\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     stem = info.name[: -len(".dist-info")]
-    return write_wheel(wheels, stem, files, repo)
+    if "-" not in stem:
+        stem = full_stem(kept["METADATA"])
+    return write_wheel(wheels, stem, {f"{stem}.dist-info/{name}": data for name, data in kept.items()}, repo)
+
+
+def full_stem(metadata):
+    """What a wheel's name starts with; back-ends of old leave the version out of their folder's name."""
+    fields = email.message_from_bytes(metadata)
+    return "-".join((re.sub(r"[-_.]+", "_", fields["Name"]), fields["Version"].replace("-", "_")))
 
 
 def path_only(repo, wheels):
