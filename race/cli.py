@@ -107,6 +107,9 @@ def run(arguments: Sequence[str] | None = None, **tools: Any) -> int:
         return 130
     except KeyboardInterrupt:
         return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         if context is not None:
