@@ -72,7 +72,7 @@ def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
 
 def test_race_alone_shows_its_help_once(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command the help is shown, on standard error, with exit code 2."""
-    assert run([]) == 2
+    assert cli.run([]) == 2
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err.count("Usage:") == 1
