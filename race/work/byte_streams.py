@@ -6,13 +6,15 @@ import gzip
 import io
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import zstandard
 
 from race.core.leaks.tarstream import ByteReader
 
 
-def read_ahead(chunks: Iterator[bytes], depth: int = 24) -> Iterator[bytes]:
+def read_ahead(chunks: Iterator[bytes], depth: int = 8) -> Iterator[bytes]:
     """The chunks, read ahead in a thread, so that the engine packs while we search."""
     waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
     stopped = threading.Event()
@@ -72,3 +74,20 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
     with gzip.GzipFile(fileobj=io.BufferedReader(_Pipe(chunks), 2**20)) as stream:
         while piece := stream.read(2**20):
             yield piece
+
+
+def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """What a Zstandard stream holds."""
+    decompressor = zstandard.ZstdDecompressor()
+    with decompressor.stream_reader(_Pipe(chunks), read_across_frames=True) as stream:
+        while piece := stream.read(2**20):
+            yield piece
+
+
+def layer_unpacker(head: bytes) -> Callable[[Iterator[bytes]], Iterator[bytes]] | None:
+    """How a compressed layer is unpacked, by its first bytes; None for one that is no such stream."""
+    if head.startswith(b"\x1f\x8b"):
+        return gunzip
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return unzstd
+    return None

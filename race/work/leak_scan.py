@@ -18,20 +18,22 @@ from typing import Any
 from race.core.leaks.fragments import Wanted
 from race.core.leaks.judge import Judge, standing
 from race.core.leaks.layers import FORMAT, Entry, ImageView, LayerScan
-from race.core.leaks.matcher import Matcher
 from race.core.leaks.probes import counts, run_probes
 from race.core.leaks.probing import Subject
-from race.core.leaks.scanner import WHOLE_LIMIT, LayerScanner
+from race.core.leaks.scanner import WHOLE_LIMIT
 from race.core.leaks.tarstream import BLOCK, ByteReader, members
 from race.core.records import digest, sha256
 from race.core.sealed import FragmentCounts, ProbeResult
 from race.errors import Accident, Missing, UsageError
 from race.ports import Engine, Image
-from race.work.byte_streams import chained, gunzip, read_ahead
+from race.work.byte_streams import chained, layer_unpacker, read_ahead
+from race.work.layer_search import LayerSearch, Search, searching
 from race.work.live_probes import live_facts
 from race.work.scan_cache import ScanCache
 
 JSON_LIMIT = 8 * 2**20
+MANY_BYTES = 150 * 2**20
+"""From this size of an image on, worker processes are started before its stream begins."""
 
 
 @dataclass(frozen=True)
@@ -212,10 +214,25 @@ def _read_image(
     A layer of a size that a known layer has is only hashed: it is most likely that one. When it was
     not, the caller reads once more without known sizes.
     """
-    matcher = Matcher([f.needle for f in request.wanted.fragments])
+    with searching(request.wanted, request.workdir) as search:
+        if not known_sizes and image.size > MANY_BYTES:
+            search.start()
+        found, documents = _read_stream(engine.save(image.id), request, search, known_sizes)
+    wanted = list(image.layers)
+    config = next(
+        (d for d in documents.values() if (d.get("rootfs") or {}).get("diff_ids") == wanted),
+        {"config": dict(image.config)},
+    )
+    return found, config
+
+
+def _read_stream(
+    stream: Iterator[bytes], request: AuditRequest, search: Search, known_sizes: set[int]
+) -> tuple[dict[str, LayerScan], dict[str, dict[str, Any]]]:
+    """Layers by diff id and JSON documents by name, of an engine's `save` stream."""
     found: dict[str, LayerScan] = {}
     documents: dict[str, dict[str, Any]] = {}
-    outer = ByteReader(read_ahead(engine.save(image.id)))
+    outer = ByteReader(read_ahead(stream))
     for member in members(outer):
         if member.kind != "f" or not member.size:
             continue
@@ -224,27 +241,21 @@ def _read_image(
         chunks = chained(head, pieces)
         if head[:1] in b"{[" and member.size <= JSON_LIMIT:
             _note_document(documents, member.name, b"".join(chunks))
-        elif head[:2] == b"\x1f\x8b":
-            unpacked = gunzip(chunks)
-            scan = _scan_layer(unpacked, request, matcher)
+        elif (unpack := layer_unpacker(head)) is not None:
+            scan = _scan_layer(unpack(chunks), request, search)
             found[scan.digest] = scan
         elif head[257:262] == b"ustar" or not head[:BLOCK].strip(b"\0"):
             if member.size in known_sizes:
                 for _ in chunks:
                     pass
             else:
-                scan = _scan_layer(chunks, request, matcher)
+                scan = _scan_layer(chunks, request, search)
                 found[scan.digest] = scan
                 request.say(f"searched a layer of {scan.size / 2**20:.0f} MiB")
         for _ in chunks:
             pass
     outer.rest()
-    wanted = list(image.layers)
-    config = next(
-        (d for d in documents.values() if (d.get("rootfs") or {}).get("diff_ids") == wanted),
-        {"config": dict(image.config)},
-    )
-    return found, config
+    return found, documents
 
 
 def _note_document(documents: dict[str, dict[str, Any]], name: str, data: bytes) -> None:
@@ -256,7 +267,7 @@ def _note_document(documents: dict[str, dict[str, Any]], name: str, data: bytes)
         documents[name] = value
 
 
-def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, matcher: Matcher) -> LayerScan:
+def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, search: Search) -> LayerScan:
     hasher, size = hashlib.sha256(), 0
 
     def seen(chunk: bytes) -> None:
@@ -265,7 +276,7 @@ def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, matcher: Matcher
         size += len(chunk)
 
     reader = ByteReader(chunks, seen)
-    scanner = LayerScanner(request.wanted, request.workdir, matcher=matcher)
+    scanner = LayerSearch(search)
     for member in members(reader):
         path = "/" + member.name.removeprefix("./").strip("/")
         entry = Entry(path, member.kind, member.size, member.mtime, member.mode, member.link)

@@ -10,7 +10,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 5
+FORMAT = 6
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 
@@ -69,6 +69,16 @@ class LayerScan:
     """Git objects: store -> id -> (kind, ids it names)."""
     unread: list[tuple[str, str]] = field(default_factory=list)
     """(path, why) of what was not searched whole."""
+
+    def absorb(self, other: LayerScan) -> None:
+        """Take over what a scan of further files of the same layer gave."""
+        self.entries += other.entries
+        self.hits += other.hits
+        self.compiled += other.compiled
+        self.kept.update(other.kept)
+        for store, objects in other.objects.items():
+            self.objects.setdefault(store, {}).update(objects)
+        self.unread += other.unread
 
     def as_json(self) -> dict[str, Any]:
         """For the cache."""

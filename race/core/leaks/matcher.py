@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 MINIMUM = 7
 """Bytes of the shortest needle that can be found."""
 
-_BITS = 20
-_MULTIPLIER = {8: np.uint64(0x9E3779B97F4A7C15), 4: np.uint64(0x9E3779B1)}
+_BITS = range(14, 21)
+"""Sizes of the bit table: the smallest with 64 places for each block, so that it stays in the cache."""
+
+_MULTIPLIER = {8: 0x9E3779B97F4A7C15, 4: 0x9E3779B1}
 
 
 class _Filter:
@@ -33,15 +35,16 @@ class _Filter:
                 blocks.setdefault(value, []).append((number, needle, offset))
         self._blocks = blocks
         self._sorted = np.array(sorted(blocks), dtype=self._type)
-        self._table = np.zeros(1 << _BITS, dtype=bool)
+        bits = next((b for b in _BITS if 1 << b >= 64 * len(blocks)), _BITS[-1])
+        self._shift = self._type.type(8 * width - bits)
+        self._multiplier = self._type.type(_MULTIPLIER[width])
+        self._table = np.zeros(1 << bits, dtype=bool)
         self._table[self._hash(self._sorted)] = True
 
     def _hash(self, values: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-        wide = values.astype(np.uint64, copy=False) * _MULTIPLIER[self._width]
-        if self._width == 4:
-            wide = wide & np.uint64(0xFFFFFFFF)
-            return wide >> np.uint64(32 - _BITS)
-        return wide >> np.uint64(64 - _BITS)
+        hashed: NDArray[np.unsignedinteger] = np.multiply(values, self._multiplier)
+        hashed >>= self._shift
+        return hashed
 
     def find(self, haystack: bytes) -> Iterator[tuple[int, int]]:
         count = len(haystack) // self._width

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from race.core.leaks.forms import SEPARATOR, excerpt_of, squeezed, worded
@@ -47,6 +47,25 @@ def is_cache(path: str) -> bool:
     return bool(_CACHES.search(path))
 
 
+def matcher_of(wanted: Wanted) -> Matcher:
+    """Finds what a scan looks for, all of it by its letters, digits and underscores."""
+    return Matcher([worded(fragment.needle) for fragment in wanted.fragments])
+
+
+def windows(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The content of a large file in windows that overlap, so that nothing lies across two."""
+    tail, held, size = b"", list[bytes](), 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= BATCH_BYTES:
+            window = b"".join((tail, *held))
+            yield window
+            tail, held, size = window[-_OVERLAP:], [], 0
+    if held:
+        yield b"".join((tail, *held))
+
+
 @dataclass
 class _Item:
     """A file or a part of one, waiting to be searched."""
@@ -64,7 +83,7 @@ class LayerScanner:
     def __init__(self, wanted: Wanted, workdir: str, *, matcher: Matcher | None = None) -> None:
         self._wanted = wanted
         self._fragments = wanted.fragments
-        self._matcher = matcher or Matcher([f.needle for f in wanted.fragments])
+        self._matcher = matcher or matcher_of(wanted)
         self._workdir = "/" + workdir.strip("/") + "/"
         self._touched = {self._workdir + p for p in wanted.product_paths | wanted.test_paths}
         self._stems = {
@@ -89,22 +108,29 @@ class LayerScanner:
 
     def add_stream(self, entry: Entry, pieces: Iterable[bytes]) -> None:
         """A file that is too large to hold: searched piece by piece, not unpacked."""
-        self.scan.entries.append(entry)
-        tail, first = b"", b""
         found: dict[int, tuple[str, bool]] = {}
-        for piece in pieces:
-            first = first or piece[:512]
-            window = tail + piece
-            for number in self._numbers(window):
-                found.setdefault(number, self._excerpt(number, window))
-            tail = window[-_OVERLAP:]
+        first = b""
+        for window in windows(pieces):
+            first = first or window[:512]
+            for number, told in self.window(window).items():
+                found.setdefault(number, told)
+        self.streamed(entry, first, found)
+
+    def window(self, window: bytes) -> dict[int, tuple[str, bool]]:
+        """Fragments in a piece of a large file: number -> (excerpt, exact)."""
+        numbers = (n for n in self._numbers(window) if self._holds(self._fragments[n], window))
+        return {number: self._excerpt(number, window) for number in numbers}
+
+    def streamed(self, entry: Entry, first: bytes, found: dict[int, tuple[str, bool]]) -> None:
+        """A large file that was searched in windows, with what they gave."""
+        self.scan.entries.append(entry)
         if found:
             listed = tuple((n, *found[n]) for n in sorted(found))
             self.scan.hits.append(Hit(entry.path, "", (), listed))
-        if kind_of(first) or first.startswith(b"PACK"):
-            self.scan.unread.append(
-                (entry.path, f"{entry.size} bytes: searched as it is, but not unpacked")
-            )
+        kind = kind_of(first) or closed_kind(first) or ("git pack" if pack_start(first) == 0 else "")
+        if kind:
+            why = f"{kind} of {entry.size} bytes: searched as it is, too large to be unpacked"
+            self.scan.unread.append((entry.path, why))
 
     def finish(self, digest: str, size: int) -> LayerScan:
         """Search what is left and give the scan."""
@@ -174,28 +200,32 @@ class LayerScanner:
         self._take(_Item(item.path, inside, how, content, found.id), depth - 1)
 
     def _numbers(self, data: bytes) -> set[int]:
-        squeezed_hits = {
-            n for _, n in self._matcher.find(squeezed(data)) if not self._fragments[n].wordy
-        }
-        return squeezed_hits | {
-            n for _, n in self._matcher.find(worded(data)) if self._fragments[n].wordy
-        }
+        """Numbers of the fragments in some data, each in the form that it is looked for in."""
+        return self._confirmed(data, {n for _, n in self._matcher.find(worded(data))})
+
+    def _confirmed(self, data: bytes, likely: set[int]) -> set[int]:
+        """Those that are there up to their formatting: letters and digits alone are not enough for
+        a line whose punctuation counts."""
+        if all(self._fragments[n].wordy for n in likely):
+            return likely
+        text = squeezed(data)
+        return {n for n in likely if self._fragments[n].wordy or self._fragments[n].needle in text}
 
     def _flush(self) -> None:
+        """Search the batch in one pass: what holds a fragment in any form holds its words."""
         batch, self._batch, self._bytes = self._batch, [], 0
+        pieces = [worded(item.data) for item in batch]
+        starts, at = [], 0
+        for piece in pieces:
+            starts.append(at)
+            at += len(piece) + len(SEPARATOR)
         hits: dict[int, set[int]] = {}
-        for wordy, form in ((False, squeezed), (True, worded)):
-            pieces = [form(item.data) for item in batch]
-            starts, at = [], 0
-            for piece in pieces:
-                starts.append(at)
-                at += len(piece) + len(SEPARATOR)
-            haystack = SEPARATOR.join(pieces)
-            for place, number in self._matcher.find(haystack):
-                if self._fragments[number].wordy == wordy:
-                    hits.setdefault(bisect_right(starts, place) - 1, set()).add(number)
+        for place, number in self._matcher.find(SEPARATOR.join(pieces)):
+            hits.setdefault(bisect_right(starts, place) - 1, set()).add(number)
         for index in sorted(hits):
-            self._record(batch[index], hits[index])
+            numbers = self._confirmed(batch[index].data, hits[index])
+            if numbers:
+                self._record(batch[index], numbers)
 
     def _record(self, item: _Item, numbers: set[int]) -> None:
         real = sorted(n for n in numbers if self._holds(self._fragments[n], item.data))

@@ -7,32 +7,31 @@ the cut is reported, so that a decompression bomb costs no memory and hides noth
 
 from __future__ import annotations
 
-import binascii
 import bz2
 import gzip
 import io
 import lzma
-import re
 import sqlite3
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
+
+import zstandard
+
+from race.core.leaks.encoded import SHORTEST_RUN, runs
 
 PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
 
-_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
-_CLASS = bytes(65 if c in _ALPHABET else 32 for c in range(256))
-_RUN = re.compile(rb"[A-Za-z0-9+/_-]+(?:(?:\\n|\s{1,4})[A-Za-z0-9+/_-]{4,})*={0,2}")
-_HEX = re.compile(rb"\A[0-9a-fA-F\s]+\Z")
-SHORTEST_RUN = 56
+_MOST_TABLES, _MOST_CELLS = 500, 2000
 
 
 @dataclass(frozen=True)
 class Part:
-    """Something inside a file. `how` is zip, tar, gzip, bzip2, xz, zlib, sqlite, base64 or hex."""
+    """Something inside a file. `how` is zip, tar, gzip, bzip2, xz, zstd, zlib, sqlite, base64 or hex."""
 
     how: str
     name: str
@@ -40,15 +39,7 @@ class Part:
     cut: bool = False
 
 
-class _Cut(Exception):
-    """More came out than the limit allows; what came so far."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__()
-        self.data = data
-
-
-def _read(stream: io.BufferedIOBase | gzip.GzipFile, how: str, name: str) -> Part:
+def _read(stream: Any, how: str, name: str) -> Part:
     """A decompressing stream to its end or the limit; a damaged rest is kept as far as it reads."""
     pieces, size = list[bytes](), 0
     try:
@@ -58,7 +49,7 @@ def _read(stream: io.BufferedIOBase | gzip.GzipFile, how: str, name: str) -> Par
                 return Part(how, name, b"".join(pieces))
             pieces.append(piece)
             size += len(piece)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError):
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, ValueError):
         return Part(how, name, b"".join(pieces), cut=True)
     return Part(how, name, b"".join(pieces)[:PART_LIMIT], cut=True)
 
@@ -72,12 +63,18 @@ def inflate(data: bytes, limit: int = PART_LIMIT) -> tuple[bytes, bool]:
 
 def _zip(data: bytes) -> Iterator[Part]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for info in archive.infolist()[:MEMBER_LIMIT]:
-            if info.is_dir() or info.flag_bits & 1:
+        for count, info in enumerate(archive.infolist()):
+            if count >= MEMBER_LIMIT:
+                yield Part("zip", f"{info.filename} and what follows it", b"", cut=True)
+                return
+            if info.is_dir():
+                continue
+            if info.flag_bits & 1:
+                yield Part("zip", f"{info.filename} (encrypted)", b"", cut=True)
                 continue
             try:
                 with archive.open(info) as member:
-                    yield _read(member, "zip", info.filename)  # type: ignore[arg-type]
+                    yield _read(member, "zip", info.filename)
             except (zipfile.BadZipFile, NotImplementedError, OSError, zlib.error):
                 yield Part("zip", info.filename, b"", cut=True)
 
@@ -86,7 +83,7 @@ def _tar(data: bytes) -> Iterator[Part]:
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for count, member in enumerate(archive):
             if count >= MEMBER_LIMIT:
-                yield Part("tar", member.name, b"", cut=True)
+                yield Part("tar", f"{member.name} and what follows it", b"", cut=True)
                 return
             stream = archive.extractfile(member) if member.isreg() else None
             if stream is not None:
@@ -95,89 +92,86 @@ def _tar(data: bytes) -> Iterator[Part]:
 
 
 def _sqlite(data: bytes) -> Iterator[Part]:
+    """Every table's cells. A database in write-ahead mode is read as if it were in the other one:
+    what its log holds is a file of its own."""
     connection = sqlite3.connect(":memory:")
     try:
-        connection.deserialize(data)
+        connection.deserialize(data[:18] + b"\x01\x01" + data[20:])
         tables = connection.execute("select name from sqlite_master where type = 'table'").fetchall()
-        for (table,) in tables[:200]:
-            quoted = '"' + str(table).replace('"', '""') + '"'
-            rows = connection.execute(f"select * from {quoted} limit 200000")
-            cells, size = [], 0
-            for row in rows:
-                for cell in row:
-                    if isinstance(cell, str):
-                        cells.append(cell.encode("utf-8", "surrogateescape"))
-                    elif isinstance(cell, bytes):
-                        cells.append(cell)
-                    size += len(cells[-1]) if cells else 0
-                if size > PART_LIMIT:
-                    break
-            yield Part("sqlite", str(table), b"\n".join(cells), cut=size > PART_LIMIT)
+        for count, (table,) in enumerate(tables):
+            if count >= _MOST_TABLES:
+                yield Part("sqlite", f"{table} and further tables", b"", cut=True)
+                return
+            yield from _table(connection, str(table))
     finally:
         connection.close()
 
 
-def _encoded(data: bytes) -> Iterator[Part]:
-    classes = data.translate(_CLASS)
-    at, count = 0, 0
-    window = b"A" * SHORTEST_RUN
-    while count < 1000 and (at := classes.find(window, at)) >= 0:
-        run = _RUN.match(data, at, min(len(data), at + 2 * PART_LIMIT))
-        if run is None:
-            return
-        text = run.group().replace(b"\\n", b"")
-        how, content = _decoded(text)
-        if content:
-            count += 1
-            yield Part(how, f"at byte {at}", content)
-        at = max(run.end(), at + SHORTEST_RUN)
+def _table(connection: sqlite3.Connection, table: str) -> Iterator[Part]:
+    """One table's text and bytes together; cells that are compressed themselves also alone."""
+    quoted = '"' + table.replace('"', '""') + '"'
+    cells, size, alone = list[bytes](), 0, 0
+    for row in connection.execute(f"select * from {quoted}"):
+        for cell in row:
+            raw = cell.encode("utf-8", "surrogateescape") if isinstance(cell, str) else cell
+            if not isinstance(raw, bytes):
+                continue
+            cells.append(raw)
+            size += len(raw)
+            if kind_of(raw) and alone < _MOST_CELLS:
+                alone += 1
+                yield Part("sqlite", f"{table} cell {len(cells)}", raw)
+        if size > PART_LIMIT:
+            break
+    yield Part("sqlite", table, b"\n".join(cells), cut=size > PART_LIMIT or alone >= _MOST_CELLS)
 
 
-def _decoded(text: bytes) -> tuple[str, bytes]:
-    if _HEX.match(text):
-        digits = b"".join(text.split())
-        return "hex", binascii.unhexlify(digits[: len(digits) // 2 * 2]) if len(digits) > 128 else b""
-    body = b"".join(text.split()).rstrip(b"=").translate(bytes.maketrans(b"-_", b"+/"))
-    body = body[: len(body) - 1] if len(body) % 4 == 1 else body
-    try:
-        return "base64", binascii.a2b_base64(body + b"=" * (-len(body) % 4))
-    except binascii.Error:
-        return "base64", b""
-
-
-def kind_of(data: bytes) -> str:
-    """What a file's first bytes say it is; empty for anything that needs no unpacking."""
-    head = data[:6]
-    if head.startswith(b"PK\x03\x04"):
-        return "zip"
-    if head.startswith(b"\x1f\x8b"):
-        return "gzip"
-    if head.startswith(b"BZh"):
-        return "bzip2"
-    if head == b"\xfd7zXZ\x00" or head.startswith(b"]\x00\x00"):
-        return "xz"
-    if data[:16] == b"SQLite format 3\x00":
-        return "sqlite"
-    if data[257:262] == b"ustar":
-        return "tar"
-    if len(head) > 2 and head[0] in (0x78, 0x58) and (head[0] << 8 | head[1]) % 31 == 0:
-        return "zlib"
-    return ""
-
-
+_MAGIC = {
+    b"PK\x03\x04": "zip",
+    b"PK\x05\x06": "zip",
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"]\x00\x00": "xz",
+    b"SQLite format 3\x00": "sqlite",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 _CLOSED = {
-    b"\x28\xb5\x2f\xfd": "zstandard",
     b"7z\xbc\xaf\x27\x1c": "7-zip",
     b"Rar!\x1a\x07": "rar",
     b"\x04\x22\x4d\x18": "lz4",
     b"SQSH": "squashfs",
     b"hsqs": "squashfs",
+    b"LZIP": "lzip",
+    b"MSCF": "cabinet",
+    b"xar!": "xar",
+    b"\x1f\x9d": "compress",
+    b"!<arch>\ndebian": "debian package",
 }
+_FIRST = frozenset(magic[0] for magic in (*_MAGIC, *_CLOSED))
+
+
+def kind_of(data: bytes) -> str:
+    """What a file's first bytes say it is; empty for anything that needs no unpacking."""
+    if not data:
+        return ""
+    first = data[0]
+    if first in _FIRST:
+        kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), "")
+        if kind:
+            return kind
+    if data[257:262] == b"ustar":
+        return "tar"
+    if first in (0x78, 0x58) and len(data) > 2 and (first << 8 | data[1]) % 31 == 0:
+        return "zlib"
+    return ""
 
 
 def closed_kind(data: bytes) -> str:
     """The name of a compressed format that cannot be opened here; empty for anything else."""
-    return next((name for head, name in _CLOSED.items() if data.startswith(head)), "")
+    if not data or data[0] not in _FIRST:
+        return ""
+    return next((name for magic, name in _CLOSED.items() if data.startswith(magic)), "")
 
 
 def pack_start(data: bytes) -> int:
@@ -202,6 +196,9 @@ def parts(data: bytes) -> Iterator[Part]:
             yield _read(bz2.BZ2File(io.BytesIO(data)), kind, "content")
         elif kind == "xz":
             yield _read(lzma.LZMAFile(io.BytesIO(data)), kind, "content")  # noqa: SIM115
+        elif kind == "zstd":
+            stream = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
+            yield _read(stream, kind, "content")
         elif kind == "tar":
             yield from _tar(data)
         elif kind == "sqlite":
@@ -212,4 +209,6 @@ def parts(data: bytes) -> Iterator[Part]:
     except (zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, zlib.error, OSError, ValueError):
         yield Part(kind, "content", b"", cut=kind not in ("zlib", ""))
     if len(data) >= SHORTEST_RUN and kind in ("", "tar"):
-        yield from _encoded(data)
+        for run in runs(data):
+            place = f"at byte {run.at}" if run.at >= 0 else "in a short run"
+            yield Part(run.how, place, run.data)

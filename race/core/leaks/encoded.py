@@ -1,0 +1,115 @@
+"""Base64 and hexadecimal runs inside a file, decoded.
+
+A run is at least 56 characters of the alphabet: in one piece, or over lines of at least 16, with or
+without quotes and indentation between them (a wrapped block, implicitly joined string literals).
+Text before a run shifts it, so that short runs are decoded from each of the four places in which a
+group of four can begin.
+"""
+
+from __future__ import annotations
+
+import binascii
+import heapq
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+SHORTEST_RUN = 56
+_LONG = 160
+"""Decoded bytes from which a run is a part of its own; shorter ones are searched together."""
+_REACH = 64 * 2**20
+_SHIFTED = 2**16
+"""Longer runs are decoded from their first character only."""
+
+_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_CLASS = bytes(65 if c in _ALPHABET else 78 if c in b"\"'\\\r\n" else 32 for c in range(256))
+"""A: of the alphabet; N: the end of a line, a quote or a backslash; else a blank."""
+
+_WHOLE = b"A" * SHORTEST_RUN
+_HALF = b"A" * 16
+_WRAPPED = (_HALF + b"N" + _HALF, _HALF + b"NN", _HALF + b"N ")
+_BETWEEN = rb"""(?:\\[rn]|["'\s,\\]){1,48}"""
+_RUN = re.compile(
+    rb"[A-Za-z0-9+/_-]{16,}(?:" + _BETWEEN + rb"[A-Za-z0-9+/_-]{16,})*"
+    rb"(?:" + _BETWEEN + rb"[A-Za-z0-9+/_-]{2,})?={0,2}"
+)
+_DIGIT, _UPPER, _LOWER = (re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))
+"""Encoded text of this length holds them all; a path or an identifier seldom does."""
+
+_HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
+_SYMBOLS = (b"_Z", b"_R", b"ZN")
+"""Names of functions as compilers of C++ and Rust write them into programs."""
+
+_JOINTS = re.compile(_BETWEEN)
+_STANDARD = bytes.maketrans(b"-_", b"+/")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Decoded bytes; `how` is base64 or hex, `at` the place in the file, -1 for short runs together."""
+
+    how: str
+    at: int
+    data: bytes
+
+
+def runs(data: bytes) -> Iterator[Run]:
+    """Every encoded run of a file: long ones alone, then what short ones gave, joined."""
+    classes = data.translate(_CLASS)
+    binary = b"\0" in data[:1024]
+    short: list[bytes] = []
+    at = 0
+    for place in _places(classes, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED)):
+        if place < at:
+            continue
+        begin = _line_start(classes, place, at)
+        found = _RUN.match(data, begin, min(len(data), begin + _REACH))
+        at = found.end() if found else place + 1
+        text = found.group() if found else b""
+        if len(text) < SHORTEST_RUN or (binary and text.startswith(_SYMBOLS)):
+            continue
+        if _DIGIT.search(text):
+            how, forms = _decoded(_JOINTS.sub(b"", text))
+            if forms and len(forms[0]) >= _LONG:
+                yield Run(how, begin, forms[0])
+                forms = forms[1:]
+            short += forms
+    if short:
+        yield Run("base64", -1, b"\n".join(short))
+
+
+def _places(classes: bytes, starts: tuple[bytes, ...]) -> Iterator[int]:
+    """Where any of the starts is found, in order. A start that is found once more within what was
+    just given is passed over by whoever takes the places."""
+    found = [_finds(classes, start) for start in starts]
+    return found[0] if len(found) == 1 else heapq.merge(*found)
+
+
+def _finds(classes: bytes, start: bytes) -> Iterator[int]:
+    at = 0
+    while (at := classes.find(start, at)) >= 0:
+        yield at
+        at += len(start)
+
+
+def _line_start(classes: bytes, place: int, least: int) -> int:
+    """Where the alphabet's characters that end here begin."""
+    while place > least and classes[place - 1] == 65:
+        place -= 1
+    return place
+
+
+def _decoded(text: bytes) -> tuple[str, list[bytes]]:
+    """What a run's characters stand for, from each place in which it may begin."""
+    if len(text) > 128 and _HEX.match(text.removeprefix(b"0x")):
+        text = text.removeprefix(b"0x")
+        return "hex", [binascii.unhexlify(text[: len(text) // 2 * 2])]
+    if not (_UPPER.search(text) and _LOWER.search(text)):
+        return "base64", []
+    body = text.rstrip(b"=").translate(_STANDARD)
+    forms = []
+    for skipped in range(4 if len(body) <= _SHIFTED else 1):
+        part = body[skipped:]
+        part = part[: len(part) - 1] if len(part) % 4 == 1 else part
+        forms.append(binascii.a2b_base64(part + b"=" * (-len(part) % 4)))
+    return "base64", forms
