@@ -25,6 +25,7 @@ from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
 from race.work.pull_request_facts import read_facts
 from race.work.rejected import read_rejected, write_rejected
+from race.work.source import SERVERS
 from race.work.stage import Desk, Stage
 from race.workbench import Workbench
 
@@ -200,6 +201,14 @@ def remember(store: Store, clones: Mapping[str, Path]) -> None:
         store.write_local("clones.json", named)
 
 
+def remember_servers(store: Store, github: Sequence[str], api_url: str) -> None:
+    """Which server each project was mined from, for stages that need its source and have no clone."""
+    known = store.read_local(SERVERS)
+    named = known | dict.fromkeys(github, api_url)
+    if named != known:
+        store.write_local(SERVERS, named)
+
+
 def shown(record: Mined) -> dict[str, Any]:
     """A record as `race mine --json` shows it."""
     fields = record.model_dump(
@@ -307,6 +316,7 @@ def command(
         known = read_facts(facts, repos) if facts is not None else {}
         sources, named = histories(bench, clones, repos, known, github, api_url, progress.say)
         remember(store, named)
+        remember_servers(store, github, api_url)
         with progress.running():
             tally, wanted = mine_histories(
                 store,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+from collections.abc import Callable
 from pathlib import Path
 
 from race.core.records import FileRef, Mined, sha256
@@ -12,6 +13,8 @@ from race.store import Store, TaskFolder
 from race.workbench import Workbench
 
 ARCHIVE = "source.tar.xz"
+SERVERS = "github.json"
+"""Ledger: project -> address of the server that it was mined from, empty for GitHub itself."""
 
 
 def read_source(task: TaskFolder, source: FileRef) -> bytes:
@@ -20,22 +23,26 @@ def read_source(task: TaskFolder, source: FileRef) -> bytes:
 
 
 def ensure_source(
-    bench: Workbench, store: Store, task: TaskFolder, mined: Mined, previous: Validated | None
+    bench: Workbench,
+    store: Store,
+    task: TaskFolder,
+    mined: Mined,
+    previous: Validated | None,
+    say: Callable[[str], None] = lambda line: None,
 ) -> tuple[FileRef, bytes]:
     """The recorded archive and the tar in it, made from the project's clone when there is one.
 
     The same tree keeps the file that is there: another version of the compressor writes other bytes.
-    Without a clone an earlier record's archive serves. Raises Missing when there is neither.
+    Without a clone an earlier record's archive serves, and without one the server that the project was
+    mined from is asked for the tree. Raises Missing when there is none of them.
     """
     path = clone_of(bench, store, mined.repo)
-    if path is None:
-        if previous is not None and previous.source is not None:
-            return previous.source, read_source(task, previous.source)
-        raise Missing(
-            f"{task.id} needs a clone of {mined.repo}: run `race mine {store.folder} --clone PATH "
-            f"--repo {mined.repo}`, or name it under [clones] in race.toml"
-        )
-    tar = bench.clone(path, mined.repo).archive(mined.base_commit)
+    if path is None and previous is not None and previous.source is not None:
+        return previous.source, read_source(task, previous.source)
+    if path is not None:
+        tar = bench.clone(path, mined.repo).archive(mined.base_commit)
+    else:
+        tar = _from_server(bench, store, task, mined, say)
     kept = task.path / ARCHIVE
     if kept.is_file():
         data = kept.read_bytes()
@@ -52,6 +59,21 @@ def clone_of(bench: Workbench, store: Store, repo: str) -> Path | None:
     named = store.read_local("clones.json").get(repo) or bench.workspace.clones.get(repo)
     path = Path(named).expanduser() if isinstance(named, str) and named else None
     return path if path is not None and path.exists() else None
+
+
+def _from_server(
+    bench: Workbench, store: Store, task: TaskFolder, mined: Mined, say: Callable[[str], None]
+) -> bytes:
+    """The tree at the base commit, asked from the server that mining asked: one request a file."""
+    api_url = store.read_local(SERVERS).get(mined.repo)
+    if not isinstance(api_url, str):
+        raise Missing(
+            f"{task.id} needs a clone of {mined.repo}: run `race mine {store.folder} --clone PATH "
+            f"--repo {mined.repo}`, or name it under [clones] in race.toml; without a clone, "
+            f"`race mine {store.folder} --github {mined.repo}` lets its files be asked from there"
+        )
+    say(f"asking {api_url or 'GitHub'} for the source")
+    return bench.github(mined.repo, api_url, say).archive(mined.base_commit)
 
 
 def _unpacked(task: TaskFolder, data: bytes) -> bytes:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import lzma
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime
@@ -16,10 +18,14 @@ from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
 from race.adapters.github_history import GithubHistory
 from race.cli import run
+from race.core.records import Mined
 from race.errors import Missing, RateLimited, Unreachable, UsageError
 from race.sample import write_sample
-from race.settings import MineSection
+from race.settings import MineSection, read_workspace
+from race.store import Store
 from race.work.mining import Judged, judge
+from race.work.source import ensure_source
+from race.workbench import Workbench
 
 REPO = "sample/brook"
 
@@ -207,3 +213,25 @@ def test_the_command_mines_through_the_api(
     }
     for number in numbers:
         assert (release / f"sample__brook-{number}" / "fix.patch").read_bytes()
+
+
+def test_a_project_without_a_clone_gets_its_source_from_its_server(
+    small: Any, github: Callable[..., Any], release: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """What validation starts from is, byte for byte, what a clone gives; without both it is said."""
+    server = github(small.path, REPO)
+    monkeypatch.setenv("RACE_CACHE", str(tmp_path / "cache"))
+    assert run(["mine", str(release), "--github", REPO, "--api-url", server.url]) == 0, (
+        capsys.readouterr()
+    )
+    store = Store(release)
+    bench = Workbench(read_workspace(tmp_path, dict(os.environ)))
+    mined = next(one for name in store.ids() if (one := store.task(name).read(Mined)) is not None)
+    task = store.task(mined.instance_id)
+    source, tar = ensure_source(bench, store, task, mined, None)
+    assert tar == GitHistory(small.path, REPO).archive(mined.base_commit)
+    assert lzma.decompress(task.read_file(source)) == tar
+    store.write_local("github.json", {})
+    with pytest.raises(Missing, match=r"needs a clone of .* --github sample/brook"):
+        ensure_source(bench, store, task, mined, None)
