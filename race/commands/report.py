@@ -9,6 +9,8 @@ from typing import Any
 import click
 
 from race import __version__
+from race.core.records import canonical
+from race.core.site.audit_document import audit_document
 from race.core.site.evidence import audit_page, changelog_page, methodology_page
 from race.core.site.standings import Results, leaderboard_page
 from race.core.site.task_pages import task_page, tasks_page
@@ -21,9 +23,12 @@ from race.work.release_view import release_results, view_release
 MADE = ".race-site.json"
 """List of the files that the last report wrote, so that a task that became private loses its page."""
 
+AUDIT = "leak-audit.json"
+
 HELP = """Write the static site of a release: leaderboard, tasks, methodology, leak audit, changelog.
 
 Pages need nothing from elsewhere and read well in light and dark. Private tasks are counted, not shown.
+The leak audit also comes as leak-audit.json, for programs.
 Runs come from the release's local/runs.jsonl unless --runs names a file. Pages say what is a sample and
 what is scripted. Without runs, or before later stages, pages say what is not known yet.
 
@@ -57,11 +62,13 @@ def command(
     results = release_results(view, runs_file or store.folder / "local" / "runs.jsonl", bench)
     folder = output or Path("reports") / "output" / view.name
     pages = _pages(view, results)
-    _write(folder, pages)
+    documents = {AUDIT: canonical(audit_document(view, f"race {__version__}")).decode()}
+    _write(folder, pages | documents)
     shown = sum(1 for name in pages if name.startswith("tasks/"))
     hidden = len(view.tasks) - shown
     if as_json:
-        print_json({"output": str(folder), "pages": sorted(pages), "private": hidden})
+        answer = {"output": str(folder), "pages": sorted(pages), "documents": sorted(documents)}
+        print_json(answer | {"private": hidden})
     click.echo(
         f"report: {len(pages)} pages in {folder / 'index.html'}; {shown} tasks shown + {hidden} private "
         f"= {len(view.tasks)}",

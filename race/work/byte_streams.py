@@ -79,7 +79,8 @@ def gunzip(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def unzstd(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """What a Zstandard stream holds."""
     decompressor = zstandard.ZstdDecompressor()
-    with decompressor.stream_reader(_Pipe(chunks), read_across_frames=True) as stream:
+    source = io.BufferedReader(_Pipe(chunks), 2**20)
+    with decompressor.stream_reader(source, read_across_frames=True) as stream:
         while piece := stream.read(2**20):
             yield piece
 

@@ -73,6 +73,26 @@ def read_manifest(store: Store) -> Manifest:
         raise Malformed(path, *first_problem(error)) from error
 
 
+def image_digests(store: Store) -> dict[str, dict[str, str]]:
+    """Each task's images by digest, `env` and `test`: as the manifest says, which is what was
+    published, else as the last check or seal on this machine noted them."""
+    known: dict[str, dict[str, str]] = {}
+    for instance_id in store.ids():
+        task = store.task(instance_id)
+        noted = task.noted("verify") or task.noted("seal")
+        known[instance_id] = {
+            kind: str(noted[f"{kind}_id"]) for kind in ("env", "test") if noted.get(f"{kind}_id")
+        }
+    try:
+        manifest = read_manifest(store)
+    except (Missing, Malformed):
+        return known
+    for instance_id, images in manifest.images.items():
+        said = {kind: image.id for kind, image in images.items() if image.id}
+        known[instance_id] = known.get(instance_id, {}) | said
+    return known
+
+
 def check_manifest(store: Store) -> list[Finding]:
     """Everything in the folder that is not as its manifest says. Needs no engine."""
     return differences(read_manifest(store), _files(store.folder), _release(store))

@@ -21,6 +21,7 @@ from race.core.validated import Validated
 from race.core.verified import Verified
 from race.errors import Malformed
 from race.store import STAGE_ORDER, Store, TaskFolder
+from race.work.manifests import image_digests
 from race.work.run_files import read_runs
 from race.work.standing import stands
 from race.workbench import Workbench
@@ -31,19 +32,22 @@ REJECTED = "rejected.jsonl"
 def view_release(store: Store) -> ReleaseView:
     """Everything that the pages are made from. Raises Malformed for a record that does not parse."""
     release = store.settings.release
+    digests = image_digests(store)
     return ReleaseView(
         name=release.name,
         version=release.version,
         sample=release.sample,
         minimum_count=release.minimum_count,
         settings=store.settings,
-        tasks=tuple(_task(store, instance_id) for instance_id in store.ids()),
+        tasks=tuple(
+            _task(store, instance_id, digests.get(instance_id, {})) for instance_id in store.ids()
+        ),
         turned_down=tuple(_turned_down(store)),
         changelog=(store.read_text("CHANGELOG.md") or b"").decode(errors="replace"),
     )
 
 
-def _task(store: Store, instance_id: str) -> TaskView:
+def _task(store: Store, instance_id: str, images: Mapping[str, str]) -> TaskView:
     task = store.task(instance_id)
     mined = task.read(Mined)
     if mined is None:
@@ -65,6 +69,7 @@ def _task(store: Store, instance_id: str) -> TaskView:
         verified=task.read(Verified),
         statement=_statement(task, specified),
         facts={stage: task.noted(stage) for stage in STAGE_ORDER},
+        images=images,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from race.core.sealed import ProbeResult
+from race.core.site.audit_document import images_of
 from race.core.site.standings import Results, era_section
 from race.core.site.view import ReleaseView, TaskView, steps
 from race.core.text_table import percent
@@ -74,6 +75,7 @@ def audit_page(view: ReleaseView) -> dict[str, Any]:
                 "probes": len(task.sealed.probes) + len(task.sealed.test_probes) if task.sealed else 0,
                 "not_checked": task.sealed.not_checked if task.sealed else (),
                 "fragments": task.sealed.fragments if task.sealed else None,
+                "images": images_of(task),
             }
             for task in audited
             if not task.private

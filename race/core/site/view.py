@@ -38,6 +38,8 @@ class TaskView:
     verified: Verified | None = None
     statement: str = ""
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    images: Mapping[str, str] = field(default_factory=dict)
+    """Digests of its images, `env` and `test`, where they are known."""
 
     @property
     def members(self) -> tuple[str, ...]:
