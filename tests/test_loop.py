@@ -11,9 +11,10 @@ from race.core.records import Finding, Mined, StageRecord
 from race.errors import Accident, BuildFailed, EngineDown, Rejection
 from race.progress import Progress
 from race.settings import Workspace
-from race.stages._loop import Tally, run_stage
+from race.stages._loop import run_stage
 from race.store import Store, TaskFolder
 from race.work.stage import Desk, Stage
+from race.work.tally import Tally
 from race.workbench import Workbench
 
 RELEASE = """

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -27,28 +25,8 @@ from race.store import Store
 from race.work.attempt import Given, attempt, given
 from race.work.run_log import RunLog, due
 from race.work.standing import stands
+from race.work.tally import Tally
 from race.workbench import Workbench
-
-
-@dataclass
-class _Tally:
-    """Each asked task in exactly one of four lists, and the rows that answer the question."""
-
-    done: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    rejected: list[str] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
-    accidents: dict[str, str] = field(default_factory=dict)
-    rows: list[Attempt] = field(default_factory=list)
-
-    def lines(self) -> list[str]:
-        parts = [len(self.done), len(self.skipped), len(self.rejected), len(self.pending)]
-        resolved = sum(row.resolved for row in self.rows)
-        tasks = (
-            f"run: {parts[0]} done + {parts[1]} skipped + {parts[2]} rejected + {parts[3]} pending = "
-            f"{sum(parts)}"
-        )
-        return [f"{resolved} of {len(self.rows)} attempts resolved", tasks]
 
 
 @click.command("run")
@@ -95,11 +73,13 @@ def command(
         chosen = store.pick(ids)
         progress = Progress("run", len(chosen), verbose=verbose)
         with progress.running():
-            tally = _run(bench, store, chosen, (name, named_model), planned, jobs, force, progress)
+            tally, rows = _run(bench, store, chosen, (name, named_model), planned, jobs, force, progress)
     if as_json:
-        print_json(_document(name, named_model, tally))
-    for line in tally.lines():
-        click.echo(line, err=as_json)
+        runs = [as_row(row) for row in sorted(rows, key=lambda row: row.key)]
+        print_json({"agent": name, "model": named_model, "runs": runs, **tally.as_json()})
+    resolved = sum(row.resolved for row in rows)
+    click.echo(f"{resolved} of {len(rows)} attempts resolved", err=as_json)
+    click.echo(tally.line("run"), err=as_json)
     return 4 if tally.accidents else 0
 
 
@@ -112,8 +92,9 @@ def _run(
     jobs: int,
     force: bool,
     progress: Progress,
-) -> _Tally:
-    tally = _Tally()
+) -> tuple[Tally, list[Attempt]]:
+    tally = Tally()
+    rows: list[Attempt] = []
     bench.engine.sweep()
     ready: list[Given] = []
     for instance_id in chosen:
@@ -135,11 +116,11 @@ def _run(
         }
         try:
             for future in as_completed(running):
-                _through(future, running[future], store, who, planned, tally, progress, stop)
+                rows += _through(future, running[future], store, who, planned, tally, progress, stop)
         except BaseException as error:
             stop.append(f"stopped by {type(error).__name__}")
             raise
-    return tally
+    return tally, rows
 
 
 def _through(
@@ -148,11 +129,11 @@ def _through(
     store: Store,
     who: tuple[str, str],
     planned: int,
-    tally: _Tally,
+    tally: Tally,
     progress: Progress,
     stop: list[str],
-) -> None:
-    """Count a task whose attempts have ended. A dead engine keeps the others from starting."""
+) -> list[Attempt]:
+    """Count a task whose attempts have ended; its rows. A dead engine keeps the others from starting."""
     try:
         new = future.result()
     except Accident as error:
@@ -161,12 +142,12 @@ def _through(
         progress.finished(instance_id, f"pending: {error}")
         if isinstance(error, EngineDown):
             stop.append(str(error))
-        return
+        return []
     rows = _rows(store, instance_id, who, planned)
     (tally.done if new else tally.skipped).append(instance_id)
     resolved = sum(row.resolved for row in rows)
     progress.finished(instance_id, f"{resolved} of {len(rows)} resolved, {new} new")
-    tally.rows += rows
+    return rows
 
 
 def _task(
@@ -208,16 +189,3 @@ def _rows(store: Store, instance_id: str, who: tuple[str, str], planned: int) ->
         ),
         key=lambda row: row.attempt,
     )
-
-
-def _document(agent: str, model: str, tally: _Tally) -> dict[str, Any]:
-    return {
-        "agent": agent,
-        "model": model,
-        "runs": [as_row(row) for row in sorted(tally.rows, key=lambda row: row.key)],
-        "done": sorted(tally.done),
-        "skipped": sorted(tally.skipped),
-        "rejected": sorted(tally.rejected),
-        "pending": sorted(tally.pending),
-        "accidents": tally.accidents,
-    }

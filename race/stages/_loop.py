@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -26,36 +24,8 @@ from race.options import (
 from race.progress import Progress
 from race.store import STAGE_ORDER, Store, TaskFolder
 from race.work.stage import Desk, Stage, stage_named
+from race.work.tally import Tally
 from race.workbench import Workbench
-
-
-@dataclass
-class Tally:
-    """How a command ended: each asked task in exactly one of the four lists."""
-
-    done: list[str] = field(default_factory=list)
-    skipped: list[str] = field(default_factory=list)
-    rejected: list[str] = field(default_factory=list)
-    pending: list[str] = field(default_factory=list)
-    accidents: dict[str, str] = field(default_factory=dict)
-
-    def line(self, stage: str) -> str:
-        """The closing line."""
-        parts = [len(self.done), len(self.skipped), len(self.rejected), len(self.pending)]
-        return (
-            f"{stage}: {parts[0]} done + {parts[1]} skipped + {parts[2]} rejected + "
-            f"{parts[3]} pending = {sum(parts)}"
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        """The same for a program."""
-        return {
-            "done": sorted(self.done),
-            "skipped": sorted(self.skipped),
-            "rejected": sorted(self.rejected),
-            "pending": sorted(self.pending),
-            "accidents": self.accidents,
-        }
 
 
 def blocked_by(task: TaskFolder, store: Store, name: str) -> str | None:

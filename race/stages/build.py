@@ -18,11 +18,12 @@ from race.options import (
     workbench,
 )
 from race.progress import Progress
-from race.stages._loop import Tally, run_stage
+from race.stages._loop import run_stage
 from race.stages.mine import mine_release
 from race.store import STAGE_ORDER, Store
 from race.work.manifests import write_manifest
 from race.work.stage import stage_named
+from race.work.tally import Tally
 
 
 def known_clones(store: Store, given: dict[str, Path], workspace: dict[str, str]) -> dict[str, Path]:

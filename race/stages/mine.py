@@ -19,7 +19,6 @@ from race.errors import Accident, UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
 from race.ports import History, Model
 from race.progress import Progress
-from race.stages._loop import Tally
 from race.store import Store, TaskFolder
 from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
@@ -27,6 +26,7 @@ from race.work.pull_request_facts import read_facts
 from race.work.rejected import read_rejected, write_rejected
 from race.work.source import SERVERS
 from race.work.stage import Desk, Stage
+from race.work.tally import Tally
 from race.workbench import Workbench
 
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9_.][\w.-]*$")

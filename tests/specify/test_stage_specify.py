@@ -18,9 +18,10 @@ from race.ports import Model, ModelReply
 from race.progress import Progress
 from race.settings import Workspace
 from race.stages import specify
-from race.stages._loop import Tally, run_stage
+from race.stages._loop import run_stage
 from race.store import Store, TaskFolder
 from race.work.stage import stage_named
+from race.work.tally import Tally
 from race.workbench import Workbench
 
 BATTERY = Path(__file__).parent / "battery"
