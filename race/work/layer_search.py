@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TypeVar
 
+from race.core.leaks.bytecode import NameSearch
 from race.core.leaks.fragments import Wanted
 from race.core.leaks.layers import Entry, LayerScan
 from race.core.leaks.scanner import LayerScanner, matcher_of, windows
@@ -30,7 +31,7 @@ FEW_BYTES = 24 * 2**20
 """A layer's first bytes are searched in this process: most layers are no larger."""
 
 T = TypeVar("T")
-File = tuple[Entry, bytes | None]
+File = tuple[Entry, bytes | None, bytes]
 
 
 class Search:
@@ -39,8 +40,13 @@ class Search:
     def __init__(self, wanted: Wanted, workdir: str, most: int = MOST_WORKERS) -> None:
         self.wanted, self.workdir = wanted, workdir
         self.matcher = matcher_of(wanted)
+        self.names = NameSearch(wanted.identifiers)
         self._workers = most_workers(most)
         self._pool: ProcessPoolExecutor | None = None
+
+    def scanner(self) -> LayerScanner:
+        """A scanner for some files."""
+        return LayerScanner(self.wanted, self.workdir, matcher=self.matcher, names=self.names)
 
     def pool(self) -> ProcessPoolExecutor | None:
         """The workers, started when they are first needed; None when one process has to do."""
@@ -77,21 +83,21 @@ class LayerSearch:
 
     def __init__(self, search: Search, *, few_bytes: int = FEW_BYTES) -> None:
         self._search = search
-        self._own = LayerScanner(search.wanted, search.workdir, matcher=search.matcher)
+        self._own = search.scanner()
         self._left = few_bytes
         self._batch: list[File] = []
         self._bytes = 0
         self._waiting: deque[tuple[int, Future[LayerScan]]] = deque()
         self._rest = LayerScan(digest="")
 
-    def add(self, entry: Entry, data: bytes | None) -> None:
+    def add(self, entry: Entry, data: bytes | None, attributes: bytes = b"") -> None:
         """One path, with its content when it is a regular file that is held whole."""
-        size = len(data) if data is not None else 0
+        size = len(attributes) + (len(data) if data is not None else 0)
         if self._left > 0 or self._search.pool() is None:
             self._left -= size + 512
-            self._own.add(entry, data)
+            self._own.add(entry, data, attributes)
             return
-        self._batch.append((entry, data))
+        self._batch.append((entry, data, attributes))
         self._bytes += size
         if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_FILES:
             self._submit()
@@ -158,19 +164,14 @@ def _ready() -> None:
     """Nothing: a worker that does this has started."""
 
 
-def _scanner() -> LayerScanner:
-    search = _WORKER[0]
-    return LayerScanner(search.wanted, search.workdir, matcher=search.matcher)
-
-
 def search_files(files: list[File]) -> LayerScan:
     """What some files of a layer give; runs in a worker."""
-    scanner = _scanner()
-    for entry, data in files:
-        scanner.add(entry, data)
+    scanner = _WORKER[0].scanner()
+    for entry, data, attributes in files:
+        scanner.add(entry, data, attributes)
     return scanner.finish("", 0)
 
 
 def search_window(window: bytes) -> dict[int, tuple[str, bool]]:
     """What a piece of a large file gives; runs in a worker."""
-    return _scanner().window(window)
+    return _WORKER[0].scanner().window(window)

@@ -281,9 +281,9 @@ def _scan_layer(chunks: Iterator[bytes], request: AuditRequest, search: Search) 
         path = "/" + member.name.removeprefix("./").strip("/")
         entry = Entry(path, member.kind, member.size, member.mtime, member.mode, member.link)
         if member.kind != "f":
-            scanner.add(entry, None)
+            scanner.add(entry, None, member.attributes)
         elif member.size <= WHOLE_LIMIT:
-            scanner.add(entry, member.content())
+            scanner.add(entry, member.content(), member.attributes)
         else:
             scanner.add_stream(entry, member.pieces())
     reader.rest()

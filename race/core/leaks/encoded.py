@@ -1,4 +1,4 @@
-"""Base64 and hexadecimal runs inside a file, decoded.
+"""Base64, base32 and hexadecimal runs inside a file, decoded.
 
 A run is at least 56 characters of the alphabet: in one piece, or over lines of at least 16, with or
 without quotes and indentation between them (a wrapped block, implicitly joined string literals).
@@ -8,6 +8,7 @@ group of four can begin.
 
 from __future__ import annotations
 
+import base64
 import binascii
 import heapq
 import re
@@ -36,6 +37,14 @@ _RUN = re.compile(
 _DIGIT, _UPPER, _LOWER = (re.compile(kind) for kind in (rb"[0-9]", rb"[A-Z]", rb"[a-z]"))
 """Encoded text of this length holds them all; a path or an identifier seldom does."""
 
+_ESCAPED = (
+    (b"\\x", re.compile(rb"(?:\\x[0-9a-fA-F]{2}){20,}")),
+    (b"0x", re.compile(rb"0x[0-9a-fA-F]{2}(?:\s{0,40},\s{0,40}0x[0-9a-fA-F]{2}){20,}")),
+)
+"""Escapes in a string, and the numbers of an array in C."""
+
+_NO_DIGIT = re.compile(rb"[^0-9a-fA-F]")
+_BASE32 = re.compile(rb"\A[A-Z2-7]+={0,6}\Z")
 _HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
 _SYMBOLS = (b"_Z", b"_R", b"ZN")
 """Names of functions as compilers of C++ and Rust write them into programs."""
@@ -46,7 +55,8 @@ _STANDARD = bytes.maketrans(b"-_", b"+/")
 
 @dataclass(frozen=True)
 class Run:
-    """Decoded bytes; `how` is base64 or hex, `at` the place in the file, -1 for short runs together."""
+    """Decoded bytes. `how` is base64, base32 or hex; `at` the place in the file, -1 for short runs
+    together."""
 
     how: str
     at: int
@@ -74,6 +84,11 @@ def runs(data: bytes) -> Iterator[Run]:
                 yield Run(how, begin, forms[0])
                 forms = forms[1:]
             short += forms
+    for mark, pattern in _ESCAPED:
+        if mark in data:
+            for match in pattern.finditer(data):
+                digits = _NO_DIGIT.sub(b"", match.group().replace(b"0x", b"").replace(b"0X", b""))
+                yield Run("hex", match.start(), binascii.unhexlify(digits))
     if short:
         yield Run("base64", -1, b"\n".join(short))
 
@@ -104,6 +119,10 @@ def _decoded(text: bytes) -> tuple[str, list[bytes]]:
     if len(text) > 128 and _HEX.match(text.removeprefix(b"0x")):
         text = text.removeprefix(b"0x")
         return "hex", [binascii.unhexlify(text[: len(text) // 2 * 2])]
+    if _BASE32.match(text):
+        body = text.rstrip(b"=")
+        body = body[: len(body) // 8 * 8]
+        return "base32", [base64.b32decode(body)] if body else []
     if not (_UPPER.search(text) and _LOWER.search(text)):
         return "base64", []
     body = text.rstrip(b"=").translate(_STANDARD)

@@ -52,6 +52,7 @@ class Compiled:
     stem: str
     source_size: int
     names: tuple[str, ...]
+    code: bool = True
 
 
 @dataclass

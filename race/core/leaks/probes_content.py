@@ -6,15 +6,22 @@ import json
 import re
 from collections.abc import Iterator
 
+from race.core.leaks.bytecode import source_of, telling
 from race.core.leaks.forms import printable, squeezed, worded
 from race.core.leaks.judge import Leak
-from race.core.leaks.layers import ImageView
+from race.core.leaks.layers import Compiled, ImageView
+from race.core.leaks.patchtext import PatchedFile
+from race.core.leaks.places import is_cache
 from race.core.leaks.probing import Answer, Probe, Subject
-from race.core.leaks.scanner import is_cache
+from race.core.leaks.unpack import parts
 from race.core.sealed import CONFIG, LeakFinding
 
 _SITE = re.compile(r"/(site-packages|dist-packages)/")
 _RESIDUE = re.compile(r"(\.egg-info|\.dist-info|\.egg)(/|$)|^(build|dist|_build|\.eggs|sdist)/")
+
+
+_ENCODED = frozenset(("base64", "base32", "hex"))
+_PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "appended"))
 
 
 def finding(leak: Leak) -> LeakFinding:
@@ -32,9 +39,9 @@ def place_of(leak: Leak, view: ImageView) -> str:
     inner = (leak.hit.inside or path).rsplit("!", 1)[-1]
     if inner.endswith((".pyc", ".pyo")):
         return "byte-code"
-    if "base64" in how or "hex" in how:
+    if _ENCODED & set(how):
         return "encoded"
-    if set(how) & {"zip", "tar", "gzip", "bzip2", "xz", "zlib"}:
+    if _PACKED & set(how):
         return "archives"
     if is_cache(path):
         return "tool-caches"
@@ -90,28 +97,48 @@ def _at(place: str) -> Probe:
 
 
 def _compiled(subject: Subject, *, code: bool) -> list[LeakFinding]:
-    """Byte-code and caches of touched files that hold the fix's new names, or its source's size."""
+    """Byte-code and caches of touched files that hold the fix's new names, or its source's size; and
+    byte-code of any name that holds such names and whose source is not there."""
     found = []
     for number, layer in enumerate(subject.view.layers):
         for item in layer.compiled:
-            name = (item.inside or item.path).rsplit("!", 1)[-1]
-            if name.endswith((".pyc", ".pyo")) is not code:
+            if item.code is not code:
                 continue
             path = item.path + (f"!{item.inside}" if item.inside else "")
-            for touched in subject.wanted.fix_files:
-                if touched.path.rsplit("/", 1)[-1].rsplit(".", 1)[0] != item.stem:
-                    continue
-                base = subject.view.text(f"{subject.view.workdir}/{touched.path}")
-                new = [n for n in item.names if base is None or n not in base]
-                if new:
-                    what = f"names that first appear with the fix of {touched.path}"
-                    found.append(_leaf(path, number, what, ", ".join(new[:8])))
-                    break
-                if base is not None and touched.grown and item.source_size == len(base) + touched.grown:
-                    what = f"compiled from a source of the size that the fixed {touched.path} has"
-                    found.append(_leaf(path, number, what, f"{item.source_size} bytes"))
-                    break
+            touched = [f for f in subject.wanted.fix_files if _stem(f.path) == item.stem]
+            told = _stranger(subject, item) if not touched else None
+            for file in touched:
+                told = told or _told_by(subject, item, file)
+            if told:
+                found.append(_leaf(path, number, *told))
     return found
+
+
+def _stem(path: str) -> str:
+    return path.rsplit("/", 1)[-1].rsplit(".", 1)[0]
+
+
+def _told_by(subject: Subject, item: Compiled, file: PatchedFile) -> tuple[str, str] | None:
+    """What byte-code or a cache tells of a patched file of the same name."""
+    base = subject.view.text(f"{subject.view.workdir}/{file.path}")
+    new = [name for name in item.names if base is None or name not in base]
+    if new:
+        return f"names that first appear with the fix of {file.path}", ", ".join(new[:8])
+    if base is not None and file.grown and item.source_size == len(base) + file.grown:
+        what = f"compiled from a source of the size that the fixed {file.path} has"
+        return what, f"{item.source_size} bytes"
+    return None
+
+
+def _stranger(subject: Subject, item: Compiled) -> tuple[str, str] | None:
+    """What byte-code of another name tells, when no source of its size lies where it should: a
+    source that is there was itself searched."""
+    source = subject.view.final.get(source_of(item.path)) if not item.inside else None
+    if source is not None and item.source_size in (-1, source[1].size):
+        return None
+    if not telling(item.names):
+        return None
+    return "names that first appear with the fix, without their source", ", ".join(item.names[:8])
 
 
 def _leaf(path: str, layer: int, what: str, excerpt: str) -> LeakFinding:
@@ -170,9 +197,9 @@ def _metadata(subject: Subject) -> Answer:
     for key, value in (inner.get("Labels") or {}).items():
         texts.append((f"label {key}", f"{key}={value}"))
     for value in inner.get("Env") or []:
-        texts.append((f"env {value.split('=', 1)[0]}", str(value)))
-    for key in ("Cmd", "Entrypoint", "Healthcheck", "OnBuild"):
-        if inner.get(key):
+        texts.append((f"env {str(value).split('=', 1)[0]}", str(value)))
+    for key in sorted(set(inner) - {"Labels", "Env"}):
+        if inner[key]:
             texts.append((key.lower(), json.dumps(inner[key])))
     for value in config.get("tags") or []:
         texts.append(("tag", str(value)))
@@ -205,7 +232,8 @@ def _told(subject: Subject, place: str, text: str) -> Iterator[tuple[str, str]]:
 
 
 def _told_pieces(subject: Subject, text: str) -> Iterator[tuple[str, str]]:
-    raw = text.encode()
+    raw = text.encode("utf-8", "surrogateescape")
+    raw = b"\x01".join([raw, *(part.data for part in parts(raw))])
     forms = (squeezed(raw), worded(raw))
     for fragment in subject.wanted.fragments:
         if fragment.needle in forms[fragment.wordy]:
@@ -221,8 +249,8 @@ def _told_pieces(subject: Subject, text: str) -> Iterator[tuple[str, str]]:
 _TITLES = {
     "work-tree": "no piece of fix or hidden tests in a file of the work directory",
     "git-objects": "no piece of fix or hidden tests in a git object, loose, packed or unreachable",
-    "archives": "no piece in a zip, wheel, tar, gzip, bzip2, xz or zlib stream",
-    "encoded": "no piece in a base64 or hexadecimal run",
+    "archives": "no piece in a zip, wheel, tar, package, or a compressed stream",
+    "encoded": "no piece in a base64, base32 or hexadecimal run",
     "byte-code": "no byte-code of fixed code or of hidden tests",
     "installed-copies": "no fixed or newer copy of the project among installed packages",
     "build-residue": "no piece in build, dist, egg-info or dist-info folders",

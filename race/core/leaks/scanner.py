@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from race.core.leaks.bytecode import NameSearch, is_code, names_in, source_size, telling
 from race.core.leaks.forms import SEPARATOR, excerpt_of, squeezed, worded
 from race.core.leaks.fragments import Fragment, Wanted
 from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.matcher import Matcher
+from race.core.leaks.places import is_cache, is_control
 from race.core.leaks.unpack import closed_kind, kind_of, pack_start, parts
 
 BATCH_BYTES = 2 * 2**20
@@ -20,31 +22,16 @@ BATCH_FILES = 600
 WHOLE_LIMIT = 24 * 2**20
 """A file up to this size is held in memory and unpacked; a larger one is searched as it streams."""
 
-DEPTH = 4
+DEPTH = 6
+MOST_PARTS = 50_000
+MOST_BYTES = 2**31
+"""What one file may unpack to, all its parts together."""
+
 EXCERPTS = 6
 OBJECTS_LIMIT = 400_000
 _OVERLAP = 8192
 
-_CONTROL = re.compile(
-    r"(^|/)(HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|BISECT_LOG|"
-    r"packed-refs|shallow|commondir|gitdir|index|\.git|_?version\.py|"
-    r"RECORD|METADATA|PKG-INFO|SOURCES\.txt|top_level\.txt|direct_url\.json|installed-files\.txt|"
-    r"\.?[a-z_]*_history|pip\.conf|\.gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc)$"
-    r"|(^|/)etc/(environment|hosts|resolv\.conf|gitconfig|profile\.d/.*|apt/apt\.conf.*)$"
-    r"|(^|/)\.git/(config|description|info/.*|hooks/.*|objects/info/.*|worktrees/.*|modules/[^/]+/(HEAD|config))$"
-    r"|/(refs|logs)/(HEAD|heads|tags|remotes|notes|pull|stash|replace|bisect|worktree|original|refs)"
-    r"|(^|/)config$|var/lib/dpkg/info/.*python.*\.md5sums$"
-)
 _KEPT_LIMIT = 8 * 2**20
-_CACHES = re.compile(
-    r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"
-    r"|__pycache__|\.coverage[^/]*|\.testmondata|coverage\.xml|htmlcov|\.cache)(/|$)"
-)
-
-
-def is_cache(path: str) -> bool:
-    """Whether a path lies in a cache of a test runner, coverage, type checker or property tester."""
-    return bool(_CACHES.search(path))
 
 
 def matcher_of(wanted: Wanted) -> Matcher:
@@ -76,11 +63,23 @@ class _Item:
     data: bytes
     git_id: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the file, or of the innermost part."""
+        return (self.inside or self.path).rsplit("!", 1)[-1].rsplit("/", 1)[-1]
+
 
 class LayerScanner:
     """Collects what matters of the files of one layer. `add` each, then `finish`."""
 
-    def __init__(self, wanted: Wanted, workdir: str, *, matcher: Matcher | None = None) -> None:
+    def __init__(
+        self,
+        wanted: Wanted,
+        workdir: str,
+        *,
+        matcher: Matcher | None = None,
+        names: NameSearch | None = None,
+    ) -> None:
         self._wanted = wanted
         self._fragments = wanted.fragments
         self._matcher = matcher or matcher_of(wanted)
@@ -91,19 +90,25 @@ class LayerScanner:
         }
         self._batch: list[_Item] = []
         self._bytes = 0
-        self._large: dict[int, tuple[set[int], list[tuple[int, str, bool]]]] = {}
+        self._codes: list[_Item] = []
+        self._names = names or NameSearch(wanted.identifiers)
+        self._parts_left, self._bytes_left = MOST_PARTS, MOST_BYTES
         self.scan = LayerScan(digest="")
 
-    def add(self, entry: Entry, data: bytes | None) -> None:
-        """One path, with its content when it is a regular file of at most WHOLE_LIMIT bytes."""
+    def add(self, entry: Entry, data: bytes | None, attributes: bytes = b"") -> None:
+        """One path, with its content when it is a regular file of at most WHOLE_LIMIT bytes, and
+        what its header holds beside."""
+        if attributes:
+            self._take(_Item(entry.path, "attributes", ("attributes",), attributes), DEPTH)
         if data is None:
             self.scan.entries.append(entry)
             return
         if entry.path.startswith(self._workdir) and "/.git/" not in entry.path:
             entry = Entry(**{**entry.__dict__, "blob": blob_id(data)})
         self.scan.entries.append(entry)
-        if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or _CONTROL.search(entry.path)):
+        if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or is_control(entry.path)):
             self.scan.kept[entry.path] = data.decode("latin-1")
+        self._parts_left, self._bytes_left = MOST_PARTS, MOST_BYTES
         self._take(_Item(entry.path, "", (), data), DEPTH)
 
     def add_stream(self, entry: Entry, pieces: Iterable[bytes]) -> None:
@@ -140,18 +145,14 @@ class LayerScanner:
         return self.scan
 
     def _paths(self) -> None:
-        """Names of hidden tests in the names of files."""
-        names = [(n, f) for n, f in enumerate(self._fragments) if f.form == "name"]
-        if not names:
-            return
-        for entry in self.scan.entries:
-            if b"test" not in entry.path.lower().encode():
-                continue
-            path = entry.path.encode()
-            numbers = [n for n, f in names if f.needle in path.lower() and self._holds(f, path)]
-            if numbers and entry.path not in self._touched:
-                listed = tuple((n, entry.path, True) for n in numbers)
-                self.scan.hits.append(Hit(entry.path, "", ("path",), listed))
+        """Pieces of the fix and names of hidden tests in the names of files and the targets of links."""
+        texts = [(e.path, text.encode()) for e in self.scan.entries for text in (e.path, e.link) if text]
+        for index, numbers in self._found([text for _, text in texts]).items():
+            path, text = texts[index]
+            real = sorted(n for n in numbers if self._holds(self._fragments[n], text))
+            if real and path not in self._touched:
+                listed = tuple((n, text.decode(), True) for n in real)
+                self.scan.hits.append(Hit(path, "", ("path",), listed))
 
     def _take(self, item: _Item, depth: int) -> None:
         """Queue an item, and what lies inside it."""
@@ -161,6 +162,9 @@ class LayerScanner:
         if self._bytes >= BATCH_BYTES or len(self._batch) >= BATCH_FILES:
             self._flush()
         if depth == 0:
+            kind = kind_of(item.data)
+            if kind and kind != "zlib":
+                self._unread(item, f"{kind} within {DEPTH} others: searched as it is, but not unpacked")
             return
         loose = LOOSE.match(item.path) if not item.inside else None
         if loose:
@@ -175,19 +179,29 @@ class LayerScanner:
                 for found in packed_objects(item.data[start:]):
                     self._git_object(item, pack["store"] if pack else "", found, depth)
             except ValueError as error:
-                self.scan.unread.append((item.path, f"a damaged pack: {error}"))
+                self._unread(item, f"a damaged pack: {error}")
             return
         closed = closed_kind(item.data)
         if closed:
-            self.scan.unread.append((item.path, f"{closed}: searched as it is, but not unpacked"))
+            self._unread(item, f"{closed}: searched as it is, but not unpacked")
         if len(item.data) < 56:
             return
         for part in parts(item.data):
+            self._parts_left -= 1
+            self._bytes_left -= len(part.data)
+            if self._parts_left < 0 or self._bytes_left < 0:
+                if self._parts_left == -1 or self._bytes_left + len(part.data) >= 0:
+                    self._unread(item, "unpacks to more than is searched of one file")
+                return
             if part.cut:
-                self.scan.unread.append((item.path, f"{part.how} {part.name}: not read whole"))
+                self._unread(item, f"{part.how} {part.name}: not read whole")
             if part.data:
                 inside = f"{item.inside}!{part.name}" if item.inside else part.name
                 self._take(_Item(item.path, inside, (*item.how, part.how), part.data), depth - 1)
+
+    def _unread(self, item: _Item, why: str) -> None:
+        path = f"{item.path}!{item.inside}" if item.inside else item.path
+        self.scan.unread.append((path, why))
 
     def _git_object(self, item: _Item, store: str, found: GitObject, depth: int) -> None:
         kept = self.scan.objects.setdefault(store, {}) if store else {}
@@ -211,21 +225,30 @@ class LayerScanner:
         text = squeezed(data)
         return {n for n in likely if self._fragments[n].wordy or self._fragments[n].needle in text}
 
-    def _flush(self) -> None:
-        """Search the batch in one pass: what holds a fragment in any form holds its words."""
-        batch, self._batch, self._bytes = self._batch, [], 0
-        pieces = [worded(item.data) for item in batch]
-        starts, at = [], 0
-        for piece in pieces:
+    def _found(self, texts: Sequence[bytes]) -> dict[int, set[int]]:
+        """Fragments in some texts, in one pass: index of the text -> numbers. What holds a fragment
+        in any form holds its words."""
+        starts, pieces, at = [], [], 0
+        for text in texts:
+            piece = worded(text)
             starts.append(at)
+            pieces.append(piece)
             at += len(piece) + len(SEPARATOR)
-        hits: dict[int, set[int]] = {}
+        likely: dict[int, set[int]] = {}
         for place, number in self._matcher.find(SEPARATOR.join(pieces)):
-            hits.setdefault(bisect_right(starts, place) - 1, set()).add(number)
-        for index in sorted(hits):
-            numbers = self._confirmed(batch[index].data, hits[index])
-            if numbers:
-                self._record(batch[index], numbers)
+            likely.setdefault(bisect_right(starts, place) - 1, set()).add(number)
+        confirmed = {n: self._confirmed(texts[n], numbers) for n, numbers in sorted(likely.items())}
+        return {n: numbers for n, numbers in confirmed.items() if numbers}
+
+    def _flush(self) -> None:
+        """Search the batch."""
+        batch, self._batch, self._bytes = self._batch, [], 0
+        for index, numbers in self._found([item.data for item in batch]).items():
+            self._record(batch[index], numbers)
+        codes, self._codes = self._codes, []
+        for item, names in zip(codes, self._names.find([c.data for c in codes]), strict=True):
+            if telling(names):
+                self._keep_compiled(item, names)
 
     def _record(self, item: _Item, numbers: set[int]) -> None:
         real = sorted(n for n in numbers if self._holds(self._fragments[n], item.data))
@@ -260,21 +283,25 @@ class LayerScanner:
         return excerpt_of(data, self._fragments[number].text)
 
     def _compiled(self, item: _Item) -> None:
-        """Byte-code and caches of touched files: the source's size and the fix's new names."""
-        name = (item.inside or item.path).rsplit("!", 1)[-1].rsplit("/", 1)[-1]
-        stem = name.split(".", 1)[0]
-        code = name.endswith((".pyc", ".pyo"))
-        if stem not in self._stems or not (
-            code or (is_cache(item.path) and "git-object" not in item.how)
-        ):
+        """Byte-code and caches of touched files: the source's size and the fix's new names. Byte-code
+        of other names waits to be searched with others."""
+        name = item.name
+        code = is_code(item.data, name)
+        if not code and (not is_cache(item.path) or "git-object" in item.how):
             return
-        size = -1
-        if code and len(item.data) > 16 and item.data[4:8] == b"\0\0\0\0":
-            size = int.from_bytes(item.data[12:16], "little")
-        names = sorted(
-            word.decode("latin-1")
-            for word in self._wanted.identifiers
-            if (code and len(word) < 256 and bytes([len(word)]) + word in item.data)
-            or (not code and b'"' + word + b'"' in item.data)
-        )
-        self.scan.compiled.append(Compiled(item.path, item.inside, stem, size, tuple(names)))
+        if name.split(".", 1)[0] not in self._stems:
+            if code:
+                self._codes.append(item)
+            return
+        words = self._wanted.identifiers
+        if code:
+            self._keep_compiled(item, names_in(words, item.data))
+        else:
+            held = (word.decode("latin-1") for word in words if b'"' + word + b'"' in item.data)
+            self._keep_compiled(item, tuple(sorted(held)))
+
+    def _keep_compiled(self, item: _Item, names: tuple[str, ...]) -> None:
+        code = is_code(item.data, item.name)
+        size = source_size(item.data) if code else -1
+        stem = item.name.split(".", 1)[0]
+        self.scan.compiled.append(Compiled(item.path, item.inside, stem, size, names, code))

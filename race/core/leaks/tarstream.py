@@ -79,6 +79,9 @@ class TarMember:
     mode: int
     link: str
     reader: ByteReader
+    attributes: bytes = b""
+    """Extended attributes, comments and the like that stand in the member's header."""
+
     taken: bool = False
 
     def content(self) -> bytes:
@@ -92,13 +95,18 @@ class TarMember:
         return self.reader.pieces(self.size)
 
 
+_OWN = frozenset(
+    ("path", "linkpath", "size", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "hdrcharset")
+)
+"""What a pax header says of a member itself; everything else is somebody's remark."""
+
 _KINDS = {"0": "f", "\0": "f", "7": "f", "1": "h", "2": "l", "5": "d"}
 
 
 def members(reader: ByteReader) -> Iterator[TarMember]:
     """Members of a tar archive, in order. Raises Accident when the stream is no tar or breaks off."""
     long_name = long_link = ""
-    pax: dict[str, str] = {}
+    pax: dict[str, bytes] = {}
     while True:
         head = reader.read(BLOCK)
         if len(head) < BLOCK or head == bytes(BLOCK):
@@ -110,27 +118,30 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
             if len(data) < size:
                 raise Accident("the image's stream broke off; run again")
             if flag == "L":
-                long_name = data.rstrip(b"\0").decode("utf-8", "backslashreplace")
+                long_name = _text(data.rstrip(b"\0"))
             elif flag == "K":
-                long_link = data.rstrip(b"\0").decode("utf-8", "backslashreplace")
+                long_link = _text(data.rstrip(b"\0"))
             elif flag == "x":
                 pax = _pax(data)
             continue
         name = head[:100].split(b"\0", 1)[0]
         if head[257:263] == b"ustar\0" and head[345:346] != b"\0":
             name = head[345:500].split(b"\0", 1)[0] + b"/" + name
-        size = int(pax.get("size", size))
+        try:
+            size = int(pax.get("size", size))
+            changed = int(float(pax["mtime"])) if "mtime" in pax else _number(head[136:148])
+        except ValueError as error:
+            raise Accident("the engine's stream is no tar archive") from error
         kind = _KINDS.get(flag, "o")
         member = TarMember(
-            name=pax.get("path") or long_name or name.decode("utf-8", "backslashreplace"),
+            name=_text(pax.get("path", b"")) or long_name or _text(name),
             kind=kind,
             size=size if kind == "f" else 0,
-            mtime=int(float(pax.get("mtime", 0))) if "mtime" in pax else _number(head[136:148]),
+            mtime=changed,
             mode=_number(head[100:108]),
-            link=pax.get("linkpath")
-            or long_link
-            or head[157:257].split(b"\0", 1)[0].decode("utf-8", "backslashreplace"),
+            link=_text(pax.get("linkpath", b"")) or long_link or _text(head[157:257].split(b"\0", 1)[0]),
             reader=reader,
+            attributes=b"\n".join(pax[key] for key in pax if key not in _OWN),
         )
         long_name = long_link = ""
         pax = {}
@@ -150,8 +161,12 @@ def _number(field: bytes) -> int:
         raise Accident("the engine's stream is no tar archive") from error
 
 
-def _pax(data: bytes) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "backslashreplace")
+
+
+def _pax(data: bytes) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
     at = 0
     while at < len(data):
         space = data.find(b" ", at)
@@ -159,6 +174,6 @@ def _pax(data: bytes) -> dict[str, str]:
             break
         length = int(data[at:space])
         key, _, value = data[space + 1 : at + length - 1].partition(b"=")
-        found[key.decode("utf-8", "replace")] = value.decode("utf-8", "backslashreplace")
+        found[key.decode("utf-8", "replace")] = value
         at += max(length, 1)
     return found

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import html
 import io
 import lzma
+import re
 import sqlite3
 import tarfile
 import zipfile
@@ -31,7 +33,8 @@ _MOST_TABLES, _MOST_CELLS = 500, 2000
 
 @dataclass(frozen=True)
 class Part:
-    """Something inside a file. `how` is zip, tar, gzip, bzip2, xz, zstd, zlib, sqlite, base64 or hex."""
+    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, appended, markup,
+    sqlite, base64, base32 or hex."""
 
     how: str
     name: str
@@ -91,6 +94,28 @@ def _tar(data: bytes) -> Iterator[Part]:
                 yield Part("tar", member.name, content, cut=member.size > PART_LIMIT)
 
 
+def _ar(data: bytes) -> Iterator[Part]:
+    """The members of a Debian package."""
+    at = 8
+    while at + 60 <= len(data):
+        name = data[at : at + 16].decode("latin-1").strip()
+        size = int(data[at + 48 : at + 58])
+        yield Part("ar", name, data[at + 60 : at + 60 + size], cut=at + 60 + size > len(data))
+        at += 60 + size + size % 2
+
+
+def _appended(data: bytes) -> Iterator[Part]:
+    """An archive behind a script or a program: a zip by its end, a stream by how it begins."""
+    if data.rfind(b"PK\x05\x06", -(2**16 + 22)) >= 0:
+        yield from _zip(data)
+        return
+    if data.startswith(b"#!"):
+        for magic in _STREAMS:
+            at = data.find(magic)
+            if at > 0:
+                yield Part("appended", f"at byte {at}", data[at:])
+
+
 def _sqlite(data: bytes) -> Iterator[Part]:
     """Every table's cells. A database in write-ahead mode is read as if it were in the other one:
     what its log holds is a file of its own."""
@@ -135,6 +160,7 @@ _MAGIC = {
     b"]\x00\x00": "xz",
     b"SQLite format 3\x00": "sqlite",
     b"\x28\xb5\x2f\xfd": "zstd",
+    b"!<arch>\ndebian-binary": "ar",
 }
 _CLOSED = {
     b"7z\xbc\xaf\x27\x1c": "7-zip",
@@ -146,8 +172,11 @@ _CLOSED = {
     b"MSCF": "cabinet",
     b"xar!": "xar",
     b"\x1f\x9d": "compress",
-    b"!<arch>\ndebian": "debian package",
 }
+_STREAMS = (b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+_PROGRAMS = (b"#!", b"\x7fELF", b"MZ")
+_MARKUP = re.compile(rb"\A\s*(?:<!doctype html|<html|<\?xml)", re.IGNORECASE)
+_TAG = re.compile(rb"<[^<>]{0,2000}>")
 _FIRST = frozenset(magic[0] for magic in (*_MAGIC, *_CLOSED))
 
 
@@ -199,8 +228,12 @@ def parts(data: bytes) -> Iterator[Part]:
         elif kind == "zstd":
             stream = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
             yield _read(stream, kind, "content")
+        elif kind == "ar":
+            yield from _ar(data)
         elif kind == "tar":
             yield from _tar(data)
+        elif not kind and data.startswith(_PROGRAMS):
+            yield from _appended(data)
         elif kind == "sqlite":
             yield from _sqlite(data)
         elif kind == "zlib":
@@ -208,6 +241,9 @@ def parts(data: bytes) -> Iterator[Part]:
             yield Part("zlib", "content", content, cut)
     except (zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, zlib.error, OSError, ValueError):
         yield Part(kind, "content", b"", cut=kind not in ("zlib", ""))
+    if not kind and _MARKUP.match(data):
+        text = html.unescape(_TAG.sub(b"", data).decode("utf-8", "replace"))
+        yield Part("markup", "text", text.encode())
     if len(data) >= SHORTEST_RUN and kind in ("", "tar"):
         for run in runs(data):
             place = f"at byte {run.at}" if run.at >= 0 else "in a short run"

@@ -1,0 +1,30 @@
+"""Paths that say what a file is: control files that are kept whole, and tools' caches."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(
+    r"(^|/)(HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_HEAD|CHERRY_PICK_HEAD|REVERT_HEAD|BISECT_LOG|"
+    r"packed-refs|shallow|commondir|gitdir|index|\.git|_?version\.py|"
+    r"RECORD|METADATA|PKG-INFO|SOURCES\.txt|top_level\.txt|direct_url\.json|installed-files\.txt|"
+    r"\.?[a-z_]*_history|pip\.conf|\.gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc)$"
+    r"|(^|/)etc/(environment|hosts|resolv\.conf|gitconfig|profile\.d/.*|apt/apt\.conf.*)$"
+    r"|(^|/)\.git/(config|description|info/.*|hooks/.*|objects/info/.*|worktrees/.*|modules/[^/]+/(HEAD|config))$"
+    r"|/(refs|logs)/(HEAD|heads|tags|remotes|notes|pull|stash|replace|bisect|worktree|original|refs)"
+    r"|(^|/)config$|var/lib/dpkg/info/.*python.*\.md5sums$"
+)
+_CACHES = re.compile(
+    r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"
+    r"|__pycache__|\.coverage[^/]*|\.testmondata|coverage\.xml|htmlcov|\.cache)(/|$)"
+)
+
+
+def is_control(path: str) -> bool:
+    """Whether a file of this path is kept whole for the probes."""
+    return bool(_CONTROL.search(path))
+
+
+def is_cache(path: str) -> bool:
+    """Whether a path lies in a cache of a test runner, coverage, type checker or property tester."""
+    return bool(_CACHES.search(path))
