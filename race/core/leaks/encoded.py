@@ -12,7 +12,7 @@ import base64
 import binascii
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 SHORTEST_RUN = 56
@@ -69,7 +69,11 @@ def runs(data: bytes) -> Iterator[Run]:
     binary = b"\0" in data[:1024]
     short: list[bytes] = []
     at = 0
-    for place in _places(classes, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED)):
+
+    def done() -> int:
+        return at
+
+    for place in _places(classes, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED), done):
         if place < at:
             continue
         begin = _line_start(classes, place, at)
@@ -84,8 +88,8 @@ def runs(data: bytes) -> Iterator[Run]:
                 yield Run(how, begin, forms[0])
                 forms = forms[1:]
             short += forms
-    for mark, pattern in _ESCAPED:
-        if mark in data:
+    for mark, pattern in () if binary else _ESCAPED:
+        if mark in data and data.count(mark) > 20:
             for match in pattern.finditer(data):
                 digits = _NO_DIGIT.sub(b"", match.group().replace(b"0x", b"").replace(b"0X", b""))
                 yield Run("hex", match.start(), binascii.unhexlify(digits))
@@ -93,18 +97,18 @@ def runs(data: bytes) -> Iterator[Run]:
         yield Run("base64", -1, b"\n".join(short))
 
 
-def _places(classes: bytes, starts: tuple[bytes, ...]) -> Iterator[int]:
-    """Where any of the starts is found, in order. A start that is found once more within what was
-    just given is passed over by whoever takes the places."""
-    found = [_finds(classes, start) for start in starts]
+def _places(classes: bytes, starts: tuple[bytes, ...], done: Callable[[], int]) -> Iterator[int]:
+    """Where any of the starts is found, in order. `done` says up to where the file is read by now;
+    a place before it may still come, and is to be passed over."""
+    found = [_finds(classes, start, done) for start in starts]
     return found[0] if len(found) == 1 else heapq.merge(*found)
 
 
-def _finds(classes: bytes, start: bytes) -> Iterator[int]:
+def _finds(classes: bytes, start: bytes, done: Callable[[], int]) -> Iterator[int]:
     at = 0
     while (at := classes.find(start, at)) >= 0:
         yield at
-        at += len(start)
+        at = max(at + len(start), done())
 
 
 def _line_start(classes: bytes, place: int, least: int) -> int:
