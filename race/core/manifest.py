@@ -4,7 +4,8 @@
      "files": {path: {"sha256", "bytes"}}, "images": {instance id: {"env": {...}, "test": {...}}}}
 
 An image stands with its name, the digest of its recipe (the same wherever it is built) and the id it
-had on the machine that made the release. Checking needs the folder alone, no engine.
+had on the machine that made the release. `digest` covers the manifest itself. Checking files, records
+and the manifest needs the folder alone; comparing images by id needs an engine that has them.
 """
 
 from __future__ import annotations
@@ -53,17 +54,34 @@ class Manifest(Closed):
     counts: dict[str, int]
     files: dict[str, ManifestFile]
     images: dict[str, dict[str, ManifestImage]]
+    digest: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
+    """Of everything else in it; empty in a manifest of before this was kept."""
+
+    def sealed(self) -> Manifest:
+        """With the digest of what it says."""
+        return self.model_copy(update={"digest": self._said()})
 
     def dump(self) -> bytes:
         """The bytes of its file."""
         return canonical({"schema": self.schema_version} | self.model_dump(mode="json"))
+
+    def _said(self) -> str:
+        return digest(self.model_dump(mode="json", exclude={"digest"}))
+
+    def own_findings(self, text: bytes) -> list[Finding]:
+        """Whether the manifest's own bytes are as they were written."""
+        if self.digest and self.digest != self._said():
+            return [_finding("changed", NAME, "does not say what it said when it was written")]
+        if self.digest and text != self.dump():
+            return [_finding("changed", NAME, "is spelled in other bytes than it was written in")]
+        return []
 
     def same_release(self, other: Manifest) -> bool:
         """Whether two manifests tell of the same release, image ids and maker aside."""
         return self._core() == other._core()
 
     def _core(self) -> str:
-        value = self.model_dump(mode="json", exclude={"made_by"})
+        value = self.model_dump(mode="json", exclude={"made_by", "digest"})
         for images in value["images"].values():
             for image in images.values():
                 del image["id"]
@@ -96,6 +114,52 @@ def differences(
     if sum(_parts(manifest.counts)) != manifest.counts.get("tasks", -1):
         found.append(_finding("counts", NAME, "its counts do not add up to the number of tasks"))
     return found
+
+
+def image_differences(
+    manifest: Manifest, recorded: Mapping[str, Mapping[str, ManifestImage]]
+) -> list[Finding]:
+    """Images whose names or recipes the records give otherwise than the manifest."""
+    found = []
+    for instance_id in sorted(set(manifest.images) | set(recorded)):
+        said, there = manifest.images.get(instance_id, {}), recorded.get(instance_id, {})
+        for kind in sorted(set(said) | set(there)):
+            listed, named = said.get(kind), there.get(kind)
+            place = f"{instance_id}/seal.json"
+            if named is None or listed is None:
+                who = "the manifest alone" if named is None else "its record alone"
+                found.append(_finding("image", place, f"and the manifest: {who} names the {kind} image"))
+            elif (named.ref, named.recipe) != (listed.ref, listed.recipe):
+                what = (
+                    f"names {named.ref} by recipe {named.recipe[:12]}, "
+                    f"the manifest {listed.ref} by {listed.recipe[:12]}"
+                )
+                found.append(_finding("image", place, what))
+    return found
+
+
+def engine_differences(manifest: Manifest, here: Mapping[str, tuple[str, str] | None]) -> list[Finding]:
+    """Images that are not on an engine as the manifest says. `here` gives (id, recipe) by name."""
+    found = []
+    for _, images in sorted(manifest.images.items()):
+        for _, image in sorted(images.items()):
+            known = here.get(image.ref)
+            if known is None:
+                found.append(_finding("image", image.ref, "is not on this engine"))
+            elif known[1] != image.recipe:
+                what = f"was made by recipe {known[1][:12] or 'none'}, not {image.recipe[:12]}"
+                found.append(_finding("image", image.ref, what))
+            elif image.id and known[0] != image.id:
+                what = (
+                    f"has digest {_short(known[0])}, not {_short(image.id)}: "
+                    "made by the same recipe, but not the image of the release"
+                )
+                found.append(_finding("image", image.ref, what))
+    return found
+
+
+def _short(identity: str) -> str:
+    return identity.removeprefix("sha256:")[:12]
 
 
 def _parts(counts: Mapping[str, int]) -> list[int]:

@@ -58,19 +58,22 @@ command = stage_command(
     "(must score 1) and three times with nothing (must score 0); correct or exclude what does not "
     "hold, and write the release's manifest. Instead of a release folder, a file: a SOMA task list or "
     "SWE-bench rows (JSONL) whose images are on this engine; its rows are checked, nothing is written.",
-    ("race verify tasks/sample -j 2", "race verify tasks/sample --manifest"),
+    ("race verify tasks/sample -j 2", "race verify tasks/sample --manifest --images"),
 )
 
 
-def _check(folder: Path, as_json: bool) -> int:
+def _check(folder: Path, images: bool, as_json: bool) -> int:
     store = Store(folder)
-    findings = check_manifest(store)
+    engine = workbench(click.get_current_context()).engine if images else None
+    findings = check_manifest(store, engine)
     if as_json:
         listed = [finding.model_dump(mode="json") for finding in findings]
         print_json({"release": store.settings.release.name, "clean": not findings, "findings": listed})
     for finding in findings:
         click.echo(f"manifest: {finding.message}", err=as_json)
-    verdict = f"{len(findings)} differences" if findings else "every file is as the manifest says"
+    what = "every file and image" if images else "every file"
+    count = f"{len(findings)} difference{'s' * (len(findings) != 1)}"
+    verdict = count if findings else f"{what} is as the manifest says"
     click.echo(f"manifest: {folder}: {verdict}", err=as_json)
     return 1 if findings else 0
 
@@ -104,13 +107,13 @@ def _check_list(bench: Workbench, path: Path, ids: tuple[str, ...], verbose: int
 _run = command.callback
 
 
-def _callback(manifest: bool, **options: Any) -> int:
+def _callback(manifest: bool, images: bool, **options: Any) -> int:
     path: Path = options["release"]
     if path.is_file():
         bench = workbench(click.get_current_context())
         return _check_list(bench, path, options["ids"], options["verbose"], options["as_json"])
-    if manifest or _run is None:
-        return _check(path, options["as_json"])
+    if manifest or images or _run is None:
+        return _check(path, images, options["as_json"])
     code = _run(**options)
     store = Store(options["release"])
     with store.lock():
@@ -119,8 +122,11 @@ def _callback(manifest: bool, **options: Any) -> int:
 
 
 command.callback = _callback
-command.params.append(
+command.params += [
     click.Option(
         ["--manifest"], is_flag=True, help="Only check the folder against its manifest; needs no engine."
-    )
-)
+    ),
+    click.Option(
+        ["--images"], is_flag=True, help="The same, and compare the images on this engine by digest."
+    ),
+]

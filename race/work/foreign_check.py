@@ -14,7 +14,7 @@ from race.core.records import Finding
 from race.core.release_check import Lists, corrected, judged, tidy
 from race.core.verified import Correction, RunVerdict
 from race.errors import Malformed, UsageError
-from race.ports import Container, ContainerSpec, Limits
+from race.ports import Container, ContainerSpec, Engine, Limits
 from race.work.leak_scan import AuditRequest, audit_image
 from race.work.sealing import contract, leak_findings
 from race.workbench import Workbench
@@ -68,8 +68,8 @@ def check_foreign(
     done.findings += _wrong_lists(task)
     for ref in dict.fromkeys((task.image, task.env_image)):
         if engine.image(ref) is None:
-            done.findings.append(_error("no-image", f"image {ref} is not on this engine", ref))
-    if any(finding.rule in ("no-image", "empty-list") for finding in done.findings):
+            done.findings.append(_absent(engine, ref))
+    if any(finding.rule in ("no-image", "image-digest", "empty-list") for finding in done.findings):
         return done
     image = engine.image(task.image)
     lacking = contract(engine, image, task.workdir) if image else []
@@ -100,6 +100,16 @@ def check_foreign(
     if audit:
         done.findings += _leaks(bench, task, say)
     return done
+
+
+def _absent(engine: Engine, ref: str) -> Finding:
+    """Why the engine has no such image: another digest under the same name, or none at all."""
+    name, _, digest = ref.partition("@")
+    other = engine.image(name) if digest else None
+    if other is None:
+        return _error("no-image", f"image {ref} is not on this engine", ref)
+    message = f"the row names {name} by digest {digest[:19]}, but this engine has {other.id[:19]}"
+    return _error("image-digest", message, ref)
 
 
 def _wrong_lists(task: ForeignTask) -> list[Finding]:

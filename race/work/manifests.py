@@ -16,11 +16,14 @@ from race.core.manifest import (
     ManifestImage,
     ManifestRelease,
     differences,
+    engine_differences,
+    image_differences,
     read_counts,
 )
 from race.core.records import Finding
 from race.core.sealed import Sealed
 from race.errors import Malformed, Missing
+from race.ports import Engine
 from race.settings import first_problem
 from race.store import STAGE_ORDER, Store
 from race.work.standing import stands
@@ -93,18 +96,34 @@ def image_digests(store: Store) -> dict[str, dict[str, str]]:
     return known
 
 
-def check_manifest(store: Store) -> list[Finding]:
-    """Everything in the folder that is not as its manifest says. Needs no engine."""
-    return differences(read_manifest(store), _files(store.folder), _release(store))
+def check_manifest(store: Store, engine: Engine | None = None) -> list[Finding]:
+    """Everything in the folder that is not as its manifest says, the manifest's own bytes and the
+    images that records name among it. With an engine, also every image that is not on it as listed.
+    """
+    manifest = read_manifest(store)
+    found = manifest.own_findings(store.read_text(NAME) or b"")
+    found += differences(manifest, _files(store.folder), _release(store))
+    named = {finding.place for finding in found}
+    try:
+        other = image_differences(manifest, _images(store))
+        found += [finding for finding in other if finding.place not in named]
+    except Malformed:
+        if not found:
+            raise
+    if engine is not None:
+        refs = {image.ref for images in manifest.images.values() for image in images.values()}
+        here = {ref: engine.image(ref) for ref in refs}
+        found += engine_differences(
+            manifest,
+            {ref: (i.id, i.labels.get("race.recipe", "")) if i else None for ref, i in here.items()},
+        )
+    return found
 
 
-def _made(store: Store) -> Manifest:
-    states: dict[str, tuple[str, str]] = {}
+def _images(store: Store) -> dict[str, dict[str, ManifestImage]]:
+    """The images that the records name, with the ids that this machine noted."""
     images: dict[str, dict[str, ManifestImage]] = {}
     for instance_id in store.ids():
-        standing = stands(store, instance_id)
-        stage = next((s for s in STAGE_ORDER if standing["stages"][s] == "rejected"), "")
-        states[instance_id] = (standing["state"], stage)
         task = store.task(instance_id)
         sealed = task.read(Sealed)
         if sealed is None or not sealed.accepted or not sealed.env_image or not sealed.test_image:
@@ -116,14 +135,23 @@ def _made(store: Store) -> Manifest:
             )
             for kind, recipe in (("env", sealed.env_image), ("test", sealed.test_image))
         }
+    return images
+
+
+def _made(store: Store) -> Manifest:
+    states: dict[str, tuple[str, str]] = {}
+    for instance_id in store.ids():
+        standing = stands(store, instance_id)
+        stage = next((s for s in STAGE_ORDER if standing["stages"][s] == "rejected"), "")
+        states[instance_id] = (standing["state"], stage)
     private = sum(i in states for i in store.settings.release.private)
     return Manifest(
         release=_release(store),
         made_by=f"race {__version__}",
         counts=read_counts(states, private),
         files=_files(store.folder),
-        images=images,
-    )
+        images=_images(store),
+    ).sealed()
 
 
 def _release(store: Store) -> ManifestRelease:

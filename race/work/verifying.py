@@ -15,6 +15,7 @@ from race.core.paths import Layout
 from race.core.records import Finding, digest
 from race.core.release_check import Lists, corrected, flipped, judged, tidy
 from race.core.repatch import Repatched, completed, separated
+from race.core.sealed import Sealed
 from race.core.verified import RunVerdict, Verified
 from race.errors import Missing, Rejection
 from race.ports import Image, Limits
@@ -51,12 +52,13 @@ def verify_task(desk: Desk) -> Verified:
     """Check one task. Everything comes from its folder; images of earlier stages are built anew."""
     started = time.monotonic()
     made = materials(desk.task, desk.store)
+    mined = made
     lists = tidy(made.fail_to_pass, made.pass_to_pass)
     layout = Layout(_paths(made.source))
     patches = separated(made.fix, made.tests, layout)
     made = _with(made, patches, lists)
     made, env, test = build_images(desk.bench, made, desk.say, fresh=True)
-    findings = [*contract(desk.bench.engine, env)]
+    findings = [*contract(desk.bench.engine, env), *_named_otherwise(mined, made)]
     round_ = _grade(desk, made, test)
     if not any(run.resolved for run in round_.gold):
         patches = _completed(desk, made, patches, layout)
@@ -74,6 +76,29 @@ def verify_task(desk: Desk) -> Verified:
     findings += leak_findings(env_audit.probes, "agent's image", live=live)
     findings += leak_findings(test_audit.probes, "grading image", live=False)
     return _recorded(desk, made, lists, patches, round_, (env, test), findings, started)
+
+
+def _named_otherwise(mined: Materials, made: Materials) -> list[Finding]:
+    """Images that the seal's record names by another digest than what the release folder makes.
+
+    The grading image is compared as it was sealed, before anything is corrected.
+    """
+    sealed = made.task.read(Sealed)
+    if sealed is None:
+        return []
+    before = replace(mined, built_recipe=made.built_recipe)
+    return [
+        Finding(
+            rule="image-digest",
+            message=(
+                f"seal.json names {named.ref} by recipe {named.recipe[:12]}, "
+                f"but the release folder makes {recipe.ref} by {recipe.recipe[:12]}"
+            ),
+            place=named.ref,
+        )
+        for named, recipe in zip((sealed.env_image, sealed.test_image), before.recipes, strict=True)
+        if named is not None and (named.ref, named.recipe) != (recipe.ref, recipe.recipe)
+    ]
 
 
 def _with(made: Materials, patches: Repatched, lists: Lists) -> Materials:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 
 from race.cli import run
-from race.core.manifest import read_counts
+from race.core.manifest import ManifestFile, read_counts
 from race.core.records import Mined
 from race.core.sealed import ImageRecipe, Sealed
 from race.errors import Malformed, Missing
+from race.ports import Image
 from race.store import Store
 from race.work.manifests import check_manifest, read_manifest, write_manifest
 
@@ -100,7 +102,81 @@ def test_counts_that_do_not_add_up_are_a_finding(release: Store) -> None:
     value = json.loads(path.read_bytes())
     value["counts"]["tasks"] += 1
     path.write_text(json.dumps(value))
-    assert [f.rule for f in check_manifest(release)] == ["manifest-counts"]
+    assert [f.rule for f in check_manifest(release)] == ["manifest-changed", "manifest-counts"]
+
+
+def test_a_changed_byte_of_the_manifest_itself_is_named(release: Store) -> None:
+    """Each value in turn, an image's id too, and a mere change of its spelling."""
+    write_manifest(release)
+    path = release.folder / "manifest.json"
+    before = path.read_bytes()
+    for old, new in (
+        (b"sha256:1", b"sha256:3"),
+        (b"race 0", b"race 9"),
+        (b'"tasks": 1', b'"tasks":  1'),
+    ):
+        assert old in before
+        path.write_bytes(before.replace(old, new))
+        findings = check_manifest(release)
+        assert ("manifest-changed", "manifest.json") in [(f.rule, f.place) for f in findings]
+    path.write_bytes(before)
+    assert check_manifest(release) == []
+
+
+def test_a_record_that_names_an_image_by_another_digest_is_one_line(release: Store) -> None:
+    """A manifest that was made to fit a changed record's file still disagrees about the image."""
+    write_manifest(release)
+    manifest = read_manifest(release)
+    task = release.task("o__r-1")
+    sealed = task.read(Sealed)
+    assert sealed
+    other = ImageRecipe(ref="race-small:o__r-1.env", recipe="e" * 64)
+    task.write(sealed.model_copy(update={"env_image": other}))
+    data = (task.path / "seal.json").read_bytes()
+    entry = ManifestFile(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+    files = manifest.files | {"o__r-1/seal.json": entry}
+    release.write_text("manifest.json", manifest.model_copy(update={"files": files}).sealed().dump())
+    (finding,) = check_manifest(release)
+    assert finding.rule == "manifest-image"
+    assert finding.message == (
+        "o__r-1/seal.json names race-small:o__r-1.env by recipe eeeeeeeeeeee, "
+        "the manifest race-small:o__r-1.env by rrrrrrrrrrrr"
+    )
+
+
+class Here:
+    """An engine that has some images."""
+
+    def __init__(self, images: dict[str, Image]) -> None:
+        self.images = images
+
+    def image(self, ref: str) -> Image | None:
+        return self.images.get(ref)
+
+
+def _image(identity: str, recipe: str) -> Image:
+    return Image(f"sha256:{identity}", (), {"race.recipe": recipe}, (), 1)
+
+
+@pytest.mark.parametrize(
+    ("identity", "recipe", "said"),
+    [
+        ("1", "r" * 64, ""),
+        ("9", "r" * 64, "has digest 9, not 1"),
+        ("1", "e" * 64, "was made by recipe eeeeeeeeeeee, not rrrrrrrrrrrr"),
+        ("", "", "is not on this engine"),
+    ],
+)
+def test_images_are_compared_where_an_engine_has_them(
+    release: Store, identity: str, recipe: str, said: str
+) -> None:
+    """One clear line for each image that is missing, of another recipe, or another digest."""
+    release.task("o__r-1").note("seal", {"env_id": "sha256:1", "test_id": "sha256:1"})
+    write_manifest(release)
+    here = Here({"race-small:o__r-1.env": _image(identity, recipe)} if identity else {})
+    findings = check_manifest(release, here)  # type: ignore[arg-type]
+    assert len({finding.message for finding in findings}) == (1 if said else 0)
+    assert all(said in finding.message for finding in findings)
 
 
 def test_counts_by_state() -> None:
