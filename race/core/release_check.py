@@ -124,18 +124,44 @@ def _sentence(who: str, runs: Sequence[RunVerdict], bad: Sequence[RunVerdict]) -
     return f"{who} scored {scores} (run{'s' * (len(bad) > 1)} {named}){because}{more}"
 
 
-def flipped(
-    accepted: bool, runs: Sequence[str], before: bool | None, before_runs: Sequence[str]
-) -> Finding | None:
-    """A task that two checks of the same files judge differently, with the run ids of both."""
-    if before is None or before is accepted:
+@dataclass(frozen=True)
+class Check:
+    """An earlier check of the same images and lists: whether the task stood, and its run ids."""
+
+    stood: bool
+    runs: tuple[str, ...]
+
+
+def stability(stood: bool, runs: Sequence[str], earlier: Sequence[Check]) -> Finding | None:
+    """What earlier checks of the same recipes, oldest first, say about this one.
+
+    A task that this check judges otherwise than the last one is unstable: an error, with the run ids
+    of both. When the last two agree again that is settled, and only a warning remembers the flip: two
+    checks in a row are six gradings each way, and one accident of a busy machine must not exclude a
+    task for ever.
+    """
+    if not earlier:
         return None
-    first, second = ("accepted", "excluded") if before else ("excluded", "accepted")
-    message = (
-        f"unstable: {first} by an earlier check ({', '.join(before_runs)}), "
-        f"{second} by this one ({', '.join(runs)})"
+    last = earlier[-1]
+    if last.stood is not stood:
+        first, second = ("accepted", "excluded") if last.stood else ("excluded", "accepted")
+        return _error(
+            "unstable",
+            f"unstable: {first} by an earlier check ({', '.join(last.runs)}), "
+            f"{second} by this one ({', '.join(runs)})",
+        )
+    other = next((check for check in reversed(earlier) if check.stood is not stood), None)
+    if other is None:
+        return None
+    verdict = "accepted" if other.stood else "excluded"
+    return Finding(
+        rule="was-unstable",
+        message=(
+            f"{verdict} by an earlier check ({', '.join(other.runs)}); the last two agree "
+            f"({', '.join((*last.runs, *runs))})"
+        ),
+        severity="warning",
     )
-    return _error("unstable", message)
 
 
 def _error(rule: str, message: str) -> Finding:

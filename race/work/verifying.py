@@ -13,7 +13,7 @@ from typing import Any
 from race.core.grading import Graded
 from race.core.paths import Layout
 from race.core.records import Finding, digest
-from race.core.release_check import Lists, corrected, flipped, judged, tidy
+from race.core.release_check import Check, Lists, corrected, judged, stability, tidy
 from race.core.repatch import Repatched, completed, separated
 from race.core.sealed import Sealed
 from race.core.verified import RunVerdict, Verified
@@ -58,7 +58,7 @@ def verify_task(desk: Desk) -> Verified:
     patches = separated(made.fix, made.tests, layout)
     made = _with(made, patches, lists)
     made, env, test = build_images(desk.bench, made, desk.say, fresh=True)
-    findings = [*contract(desk.bench.engine, env), *_named_otherwise(mined, made)]
+    findings = [*contract(desk.bench.engine, env), *named_otherwise(desk.task.read(Sealed), mined, made)]
     round_ = _grade(desk, made, test)
     if not any(run.resolved for run in round_.gold):
         patches = _completed(desk, made, patches, layout)
@@ -78,12 +78,11 @@ def verify_task(desk: Desk) -> Verified:
     return _recorded(desk, made, lists, patches, round_, (env, test), findings, started)
 
 
-def _named_otherwise(mined: Materials, made: Materials) -> list[Finding]:
+def named_otherwise(sealed: Sealed | None, mined: Materials, made: Materials) -> list[Finding]:
     """Images that the seal's record names by another digest than what the release folder makes.
 
     The grading image is compared as it was sealed, before anything is corrected.
     """
-    sealed = made.task.read(Sealed)
     if sealed is None:
         return []
     before = replace(mined, built_recipe=made.built_recipe)
@@ -179,7 +178,6 @@ def _recorded(
 ) -> Verified:
     env, test = images
     key = digest({"recipes": [recipe.recipe for recipe in made.recipes]})
-    earlier = _earlier(desk, key)
     number = len(_checks(desk)) + 1
     gold = tuple(_verdict(run, f"check-{number}/gold-{n + 1}") for n, run in enumerate(ran.gold))
     empty = tuple(_verdict(run, f"check-{number}/empty-{n + 1}") for n, run in enumerate(ran.empty))
@@ -190,11 +188,12 @@ def _recorded(
         exclusion = "; ".join(finding.message for finding in failed)
     runs = [run.run_id for run in (*gold, *empty)]
     stood = not failed
-    flip = flipped(stood, runs, earlier.get("stood"), earlier.get("runs", []))
-    if flip:
+    flip = stability(stood, runs, _earlier(desk, key))
+    if flip is not None and flip.severity == "error":
         failed, exclusion = (*failed, flip), exclusion or flip.message
     findings = [*findings, *failed]
     accepted = not findings
+    remarks = [flip] if flip is not None and flip.severity == "warning" else []
     _keep_check(desk, key, number, stood, gold + empty, ran)
     desk.note(
         env_id=env.id,
@@ -210,7 +209,7 @@ def _recorded(
     return Verified(
         instance_id=desk.task.id,
         accepted=accepted,
-        findings=(*findings, *recipe_findings(made)),
+        findings=(*findings, *remarks, *recipe_findings(made)),
         env_image=env_recipe,
         test_image=test_recipe,
         fail_to_pass=lists.fail_to_pass,
@@ -298,10 +297,13 @@ def _checks(desk: Desk) -> list[dict[str, Any]]:
     return [check for check in value if isinstance(check, dict)] if isinstance(value, list) else []
 
 
-def _earlier(desk: Desk, key: str) -> dict[str, Any]:
-    """The last check of the same recipes that judged otherwise than the first, else the last one."""
-    same = [check for check in _checks(desk) if check.get("key") == key]
-    return next((check for check in reversed(same) if not check.get("stood")), same[-1] if same else {})
+def _earlier(desk: Desk, key: str) -> list[Check]:
+    """Earlier checks of the same recipes on this machine, oldest first."""
+    return [
+        Check(bool(check.get("stood")), tuple(str(run) for run in check.get("runs", [])))
+        for check in _checks(desk)
+        if check.get("key") == key
+    ]
 
 
 def _keep_check(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from race.core.release_check import Lists, corrected, flipped, judged, tidy
+from race.core.release_check import Check, Lists, corrected, judged, stability, tidy
 from race.core.verified import RunVerdict
 
 GOOD = {"a": "passed", "p": "passed"}
@@ -102,15 +102,36 @@ def test_an_empty_list_excludes() -> None:
     assert judged(Lists((), ("p",)), [run("g", "resolved")], [run("e", "unresolved")])[0]
 
 
-def test_two_checks_that_disagree_are_reported_with_both_runs() -> None:
+GOOD_CHECK, BAD_CHECK = Check(True, ("check-1/gold-1",)), Check(False, ("check-1/gold-1",))
+
+
+@pytest.mark.parametrize("earlier", [GOOD_CHECK, BAD_CHECK])
+def test_two_checks_that_disagree_are_reported_with_both_runs(earlier: Check) -> None:
     """A task that flips is unstable whatever the second check says."""
-    finding = flipped(False, ["check-2/gold-1"], True, ["check-1/gold-1"])
+    finding = stability(not earlier.stood, ["check-2/gold-1"], [earlier])
     assert finding
-    assert finding.rule == "unstable"
+    assert (finding.rule, finding.severity) == ("unstable", "error")
     assert "check-1/gold-1" in finding.message
     assert "check-2/gold-1" in finding.message
-    assert flipped(True, ["x"], True, ["y"]) is None
-    assert flipped(True, ["x"], None, []) is None
+
+
+def test_checks_that_agree_say_nothing() -> None:
+    """Neither the first check nor one that agrees with all before it."""
+    assert stability(True, ["x"], []) is None
+    assert stability(True, ["x"], [GOOD_CHECK, GOOD_CHECK]) is None
+
+
+def test_a_flip_is_settled_by_two_checks_that_agree_and_is_remembered() -> None:
+    """The last two decide; the record keeps a warning with the runs of the one that differed."""
+    later = Check(True, ("check-2/gold-1",))
+    finding = stability(True, ["check-3/gold-1"], [BAD_CHECK, later])
+    assert finding
+    assert (finding.rule, finding.severity) == ("was-unstable", "warning")
+    for run_id in ("check-1/gold-1", "check-2/gold-1", "check-3/gold-1"):
+        assert run_id in finding.message
+    again = stability(False, ["check-4/gold-1"], [BAD_CHECK, later, later])
+    assert again
+    assert again.rule == "unstable"
 
 
 OUTCOMES = st.sampled_from(["passed", "failed", "error", "missing", "hang"])
