@@ -251,6 +251,9 @@ class History(Protocol):
     def linked(self, request: PullRequest) -> tuple[str, ...]:
         """All issues that a request closes, also those that only the source's own pages tell."""
 
+    def issue_text(self, request: PullRequest) -> str:
+        """Titles and texts of the issues that it closes; empty when the source does not know them."""
+
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""
 

@@ -37,7 +37,7 @@ class MineSection(Closed):
     """Which pull requests become candidates."""
 
     licences: tuple[str, ...] = PERMISSIVE
-    threshold: float = 0.5
+    threshold: float = 0.45
     since: date | None = None
     until: date | None = None
     max_fix_lines: int = 2000

@@ -65,9 +65,16 @@ class Workbench:
         return GitHistory(path, repo, facts=facts)
 
     def github(
-        self, repo: str, api_url: str = "", say: Callable[[str], None] = lambda line: None
+        self,
+        repo: str,
+        api_url: str = "",
+        say: Callable[[str], None] = lambda line: None,
+        searches: Sequence[str] = (),
     ) -> History:
-        """A project behind GitHub's API; the token is GITHUB_TOKEN when it is set."""
+        """A project behind GitHub's API; the token is GITHUB_TOKEN when it is set.
+
+        With `searches`, its pull requests are what these queries find, not all of them.
+        """
         from race.adapters.git_scratch import ScratchRepository
         from race.adapters.github_client import GithubClient
         from race.adapters.github_history import GithubHistory
@@ -78,7 +85,7 @@ class Workbench:
             cache=self.workspace.cache_dir / "github",
             say=say,
         )
-        return GithubHistory(repo, client, ScratchRepository())
+        return GithubHistory(repo, client, ScratchRepository(), searches)
 
     def agent(self, model: str, script: Sequence[str] | None = None) -> Agent:
         """mini-swe-agent with a model by its litellm name, or with the commands of a script."""

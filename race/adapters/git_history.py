@@ -153,6 +153,11 @@ class GitHistory:
         """Issues that its message closes; a clone knows no others."""
         return request.linked_issues
 
+    def issue_text(self, request: PullRequest) -> str:
+        """A clone has no issues; what is known of them was given with the facts."""
+        facts = self._facts.get(request.number)
+        return facts.issue_text if facts is not None else ""
+
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""
         with self._lock:

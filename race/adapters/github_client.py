@@ -61,7 +61,7 @@ class GithubClient:
             user_agent="race",
         )
         self._cache = cache / hashlib.sha256(self.url.encode()).hexdigest()[:12] if cache else None
-        self._wait_at_most, self._sleep, self._say = wait_at_most, sleep, say
+        self._wait_at_most, self._sleep, self.say = wait_at_most, sleep, say
         self._has_token = bool(token)
         self._fixed: OrderedDict[str, tuple[Any, bool]] = OrderedDict()
         self.asked = 0
@@ -71,12 +71,17 @@ class GithubClient:
         """One answer. `for_ever` says that it cannot change, so that a kept one is as good."""
         return self._ask(path, parameters, for_ever)[0]
 
-    def pages(self, path: str, *, for_ever: bool = False, **parameters: Any) -> Iterator[Any]:
-        """Every page of a listing, as the server sends them, until it names no next one."""
+    def pages(
+        self, path: str, *, for_ever: bool = False, keep_seconds: float = 0.0, **parameters: Any
+    ) -> Iterator[Any]:
+        """Every page of a listing, as the server sends them, until it names no next one.
+
+        An answer that was kept less than `keep_seconds` ago is taken without asking.
+        """
         page = 1
         while True:
             asked = parameters | {"per_page": PAGE, "page": page}
-            body, more = self._ask(path, asked, for_ever)
+            body, more = self._ask(path, asked, for_ever, keep_seconds)
             yield body
             if not more:
                 return
@@ -84,13 +89,17 @@ class GithubClient:
 
     # -- one request -----------------------------------------------------------------------
 
-    def _ask(self, path: str, parameters: dict[str, Any], for_ever: bool) -> tuple[Any, bool]:
+    def _ask(
+        self, path: str, parameters: dict[str, Any], for_ever: bool, keep_seconds: float = 0.0
+    ) -> tuple[Any, bool]:
         name = f"{path}?{json.dumps(parameters, sort_keys=True)}"
         if name in self._fixed:
             return self._fixed[name]
         kept = self._kept(name)
         if kept is not None and for_ever:
             return self._remember(name, kept["body"], kept["more"])
+        if kept is not None and time.time() - kept.get("at", 0.0) < keep_seconds:
+            return kept["body"], kept["more"]
         headers = {"If-None-Match": kept["etag"]} if kept is not None and kept["etag"] else {}
         answered, body = self._patiently(path, parameters, headers)
         if kept is not None and str(answered.get("status", "")).startswith("304"):
@@ -100,7 +109,8 @@ class GithubClient:
         if body is None:
             raise Unreachable(f"{self.url}{path}: an empty answer")
         more = bool(_NEXT.search(str(answered.get("link", ""))))
-        self._keep(name, {"etag": answered.get("etag", ""), "more": more, "body": body})
+        fields = {"etag": answered.get("etag", ""), "more": more, "body": body, "at": time.time()}
+        self._keep(name, fields)
         return self._remember(name, body, more) if for_ever else (body, more)
 
     def _remember(self, name: str, body: Any, more: bool) -> tuple[Any, bool]:
@@ -160,7 +170,7 @@ class GithubClient:
                 f"{self.url} asks to wait {seconds:.0f} s; run again then, it goes on from here{hint}",
                 retry_after=seconds,
             )
-        self._say(f"{self.url} asks to wait {seconds:.0f} s")
+        self.say(f"{self.url} asks to wait {seconds:.0f} s")
         self._sleep(seconds)
 
     def _refusal(self, error: GithubException, path: str) -> Exception:
@@ -206,4 +216,4 @@ class GithubClient:
                 stream.write(data)
             Path(temporary).replace(file)
         except OSError as error:
-            self._say(f"{file}: {error.strerror}")
+            self.say(f"{file}: {error.strerror}")

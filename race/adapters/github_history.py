@@ -16,11 +16,12 @@ from race.adapters.git_history import utc
 from race.adapters.git_output import tar_of
 from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
+from race.adapters.github_search import WORDS, search
 from race.core.mining.diffs import sections
 from race.core.mining.facts import Changed
 from race.core.mining.links import linked_issues, numbered
 from race.core.records import PullRequest
-from race.errors import Malformed
+from race.errors import Malformed, UsageError
 
 _NOTHING = "0" * 40
 _FILES_LIMIT = 3000
@@ -28,10 +29,19 @@ _FILES_LIMIT = 3000
 
 
 class GithubHistory:
-    """Merged pull requests of a project's default branch."""
+    """Merged pull requests of a project's default branch: all of them, or what searches find."""
 
-    def __init__(self, repo: str, client: GithubClient, scratch: ScratchRepository) -> None:
+    def __init__(
+        self,
+        repo: str,
+        client: GithubClient,
+        scratch: ScratchRepository,
+        searches: Sequence[str] = (),
+    ) -> None:
         self.repo, self._client, self._scratch = repo, client, scratch
+        self._searches = tuple(
+            query for asked in searches for query in (WORDS if asked == "words" else (asked,))
+        )
         self._at = f"/repos/{repo}"
         self._trees: dict[str, dict[str, tuple[str, str]]] = {}
 
@@ -40,31 +50,48 @@ class GithubHistory:
     def pull_requests(
         self, *, since: datetime | None = None, until: datetime | None = None
     ) -> Iterator[PullRequest]:
-        """Merged pull requests of the default branch, newest first.
-
-        The listing goes by the last update, which is never before the merge, so that it ends early
-        when only what was merged `since` is wanted.
-        """
+        """Merged pull requests of the default branch, newest first."""
         branch = self._client.get(self._at)["default_branch"]
-        rows: dict[int, dict[str, Any]] = {}
-        listing = self._client.pages(
-            f"{self._at}/pulls", state="closed", base=branch, sort="updated", direction="desc"
-        )
-        for page in listing:
-            for row in page:
-                if row.get("merged_at") and row.get("merge_commit_sha"):
-                    rows[row["number"]] = row
-            if since and page and datetime.fromisoformat(page[-1]["updated_at"]) < since:
-                break
+        rows = self._searched(branch, since, until) if self._searches else self._listed(branch, since)
         found = [
             request
-            for row in rows.values()
-            if (since is None or datetime.fromisoformat(row["merged_at"]) >= since)
+            for row in {row["number"]: row for row in rows}.values()
+            if row.get("merged_at")
+            and row.get("merge_commit_sha")
+            and (since is None or datetime.fromisoformat(row["merged_at"]) >= since)
             and (until is None or datetime.fromisoformat(row["merged_at"]) < until)
             and (request := self._request(row)) is not None
         ]
         found.sort(key=lambda request: (request.merged_at, request.number), reverse=True)
         yield from found
+
+    def _listed(self, branch: str, since: datetime | None) -> Iterator[dict[str, Any]]:
+        """Every closed pull request, by its last update.
+
+        That is never before the merge, so that the listing ends early when only what was merged
+        `since` is wanted.
+        """
+        listing = self._client.pages(
+            f"{self._at}/pulls", state="closed", base=branch, sort="updated", direction="desc"
+        )
+        for page in listing:
+            yield from page
+            if since and page and datetime.fromisoformat(page[-1]["updated_at"]) < since:
+                return
+
+    def _searched(
+        self, branch: str, since: datetime | None, until: datetime | None
+    ) -> Iterator[dict[str, Any]]:
+        """What the searches find; a result does not name its merge commit, so each is asked for."""
+        numbers = {
+            number
+            for query in self._searches
+            for number in search(self._client, self.repo, query, since, until)
+        }
+        for number in sorted(numbers, reverse=True):
+            row = self._client.get(f"{self._at}/pulls/{number}")
+            if row["base"]["ref"] == branch:
+                yield row
 
     def diff(self, base: str, commit: str) -> bytes:
         """The whole diff between two commits."""
@@ -128,6 +155,20 @@ class GithubHistory:
                     owner = (issue.get("repository") or {}).get("full_name", self.repo)
                     found.append(f"{owner}#{issue['number']}")
         return tuple(dict.fromkeys(found))
+
+    def issue_text(self, request: PullRequest) -> str:
+        """Titles and texts of the issues that it closes; one that cannot be seen says nothing."""
+        said = []
+        for name in self.linked(request):
+            repo, _, number = name.rpartition("#")
+            try:
+                issue = self._client.get(f"/repos/{repo}/issues/{number}")
+            except UsageError:
+                continue
+            if "pull_request" not in issue:
+                body = (issue.get("body") or "").replace("\r\n", "\n").strip()
+                said.append(f"{issue['title'].strip()}\n{body}")
+        return "\n\n".join(said)
 
     # -- inside ----------------------------------------------------------------------------
 

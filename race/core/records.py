@@ -60,6 +60,24 @@ class StageRecord(Closed):
         return [finding.message for finding in self.findings if finding.severity == "error"]
 
 
+ModelRole = Literal["writer", "auditor", "miner"]
+
+
+class ModelCall(Closed):
+    """One question to a model and what it cost. `problem` says why the answer was not used."""
+
+    role: ModelRole
+    model: str
+    parameters: dict[str, int | float | str] = Field(default_factory=dict)
+    prompt_sha256: str
+    reply_sha256: str
+    input_tokens: int
+    cached_input_tokens: int | None = None
+    output_tokens: int
+    cost_usd: float | None = None
+    problem: str = ""
+
+
 class PullRequest(Closed):
     """Who and when: one merged pull request, as its source tells it. Dates are ISO 8601."""
 
@@ -99,6 +117,8 @@ class Mined(StageRecord):
     fix_lines: int = 0
     fix_patch: FileRef | None = None
     test_patch: FileRef | None = None
+    calls: tuple[ModelCall, ...] = ()
+    """What models were asked for a second opinion, and what it cost."""
     members: tuple[str, ...] = ()
     """Instance ids whose fixes a composite combines; empty for a single pull request."""
 

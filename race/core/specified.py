@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import ClassVar
 
 from race.core.interface.items import InterfaceItem
-from race.core.records import Closed, FileRef, StageRecord
+from race.core.records import FileRef, ModelCall, StageRecord
 from race.core.statement.writer import Coverage
 
 RULES_WRITER = "rules"
 HAND_WRITER = "hand"
-
-
-class ModelCall(Closed):
-    """One question to a model and what it cost. `problem` says why the answer was not used."""
-
-    role: Literal["writer", "auditor"]
-    model: str
-    parameters: dict[str, int | float | str] = Field(default_factory=dict)
-    prompt_sha256: str
-    reply_sha256: str
-    input_tokens: int
-    cached_input_tokens: int | None = None
-    output_tokens: int
-    cost_usd: float | None = None
-    problem: str = ""
 
 
 class Specified(StageRecord):

@@ -1,16 +1,21 @@
-"""A file of facts about pull requests: what a clone alone does not say, one JSON object a line."""
+"""A file of facts about pull requests: what a clone alone does not say, one JSON object a line.
+
+A run over GitHub can write it (`race mine --save-pull-requests`), and a run over a clone can read it
+(`--pull-requests`), so that both give the same candidates.
+"""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, ValidationError
 
 from race.core.mining.facts import PullRequestFacts
-from race.core.records import Closed
-from race.errors import Malformed
+from race.core.records import Closed, PullRequest
+from race.errors import Malformed, UsageError
 from race.settings import first_problem
 
 _SHA = r"^[0-9a-f]{7,64}$"
@@ -27,6 +32,20 @@ class _Row(Closed):
     body: str = ""
     merged_at: str = ""
     linked_issues: tuple[str, ...] = ()
+    issue_text: str = ""
+
+
+def write_facts(path: Path, rows: Iterable[tuple[PullRequest, str]]) -> None:
+    """Write what a source told of pull requests, each with the text of its issues, by number."""
+    lines = []
+    for request, issue_text in sorted(rows, key=lambda row: (row[0].repo, row[0].number)):
+        fields = request.model_dump(mode="json", exclude={"authored_at", "merge_style"})
+        fields["issue_text"] = issue_text
+        lines.append(json.dumps({name: value for name, value in fields.items() if value}) + "\n")
+    try:
+        path.write_text("".join(lines))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def read_facts(path: Path, repos: Sequence[str]) -> dict[str, dict[int, PullRequestFacts]]:

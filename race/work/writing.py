@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
-from race.core.records import Finding, canonical, sha256
-from race.core.specified import HAND_WRITER, RULES_WRITER, ModelCall
+from race.core.records import Finding, ModelCall
+from race.core.specified import HAND_WRITER, RULES_WRITER
 from race.core.statement.prompt import read_statement, revision_messages, writing_messages
 from race.core.statement.writer import LEVELS, Coverage, Facts, write
 from race.core.statement_audit.audit import audit
@@ -16,6 +16,7 @@ from race.core.statement_audit.coverage import covering
 from race.core.statement_audit.second import auditing_messages, read_opinion
 from race.errors import Accident
 from race.ports import Model, ModelReply
+from race.work.asking import model_call
 
 Answer = TypeVar("Answer")
 TRIES = 3
@@ -140,18 +141,7 @@ def _ask(
     for _ in range(TRIES):
         reply = model.ask(messages, max_tokens=limit)
         answer, problem = read(reply)
-        call = ModelCall(
-            role=role,
-            model=model.name,
-            parameters={"max_tokens": limit},
-            prompt_sha256=sha256(canonical([dict(message) for message in messages])),
-            reply_sha256=sha256(reply.text.encode()),
-            input_tokens=reply.input_tokens,
-            cached_input_tokens=reply.cached_input_tokens,
-            output_tokens=reply.output_tokens,
-            cost_usd=reply.cost_usd,
-            problem=problem,
-        )
+        call = model_call(role, model.name, messages, reply, max_tokens=limit, problem=problem)
         result.calls.append(call)
         result.transcript.append(
             {

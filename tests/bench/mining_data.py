@@ -2,6 +2,10 @@
 
 A label file has one JSON object a line: repo, pr, label (1: a concurrency fix with tests), optionally
 kind, has_tests, title. Clones lie in one folder, as <owner>+<name>/repo, <owner>/<name> or <name>.
+
+Two label files of our own lie here, read quickly by one engineer: `mining_labels.jsonl` (24 projects,
+fixes and what looks like one) and `mining_labels_near.jsonl` (20 of them, pull requests whose score
+was near the threshold when they were chosen: a hard set, which says nothing about typical rates).
 """
 
 from __future__ import annotations
@@ -13,16 +17,20 @@ from pathlib import Path
 from typing import Any
 
 from race.adapters.git_history import GitHistory
-from race.core.mining.signals import Words, signals
+from race.core.mining.signals import MARKS_ONLY, REMARKS_ALONE, SKIPS_ALONE, Words, signals
 from race.core.records import PullRequest
 from race.work.mining import layout_of, shape_finding
 
-OWN_LABELS = Path(__file__).with_name("mining_labels.jsonl")
+DECIDED = (MARKS_ONLY, SKIPS_ALONE, REMARKS_ALONE)
+"""Signals that turn a pull request down by themselves."""
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One labelled pull request, its signals (None when it has no product code or no tests)."""
+    """One labelled pull request. `signals` is None when a rule without weights turns it down.
+
+    `file` is the label file that it comes from, by number.
+    """
 
     repo: str
     pr: int
@@ -31,6 +39,7 @@ class Labelled:
     request: PullRequest
     signals: dict[str, float] | None
     weight: float
+    file: int = 0
 
 
 def clone_of(folder: Path, repo: str) -> Path | None:
@@ -71,6 +80,7 @@ def labelled(files: list[Path], clones: Path, own_weight: float = 0.7) -> Iterat
             if shape_finding(changes, layout) is None:
                 words = Words(request.title, request.body)
                 seen = signals(words, diff, layout, [change.path for change in changes])
+                seen = None if any(seen.get(name) for name in DECIDED) else seen
             yield Labelled(
                 repo=repo,
                 pr=request.number,
@@ -79,4 +89,5 @@ def labelled(files: list[Path], clones: Path, own_weight: float = 0.7) -> Iterat
                 request=request,
                 signals=seen,
                 weight=1.0 if row["file"] == str(files[0]) else own_weight,
+                file=[str(file) for file in files].index(row["file"]),
             )

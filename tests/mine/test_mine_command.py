@@ -292,7 +292,7 @@ def test_a_second_opinion_adds_one_signal(
         return {found.record.pr: found.record for found in judged}
 
     oracle = Oracle(answer)
-    monkeypatch.setattr("race.work.mining.UNSURE", (0.5, 1.0))
+    monkeypatch.setattr("race.work.weighing.UNSURE", (0.5, 1.0))
     alone, asked = records(None), records(oracle)
     assert len(oracle.asked) == 1
     assert "race condition" in oracle.asked[0][1]["content"]
@@ -300,6 +300,11 @@ def test_a_second_opinion_adds_one_signal(
     assert asked[1].signals == alone[1].signals | ({} if added is None else {"model:test/oracle": added})
     assert asked[1].score == score(asked[1].signals)
     assert (asked[1].score > alone[1].score) == (added == 2.0)
+    (call,) = asked[1].calls
+    assert (call.role, call.model) == ("miner", "test/oracle")
+    assert (call.input_tokens, call.output_tokens, call.cost_usd) == (10, 5, None)
+    assert bool(call.problem) == (added is None)
+    assert not alone[1].calls
 
 
 def test_malformed_facts_are_named(
@@ -355,7 +360,7 @@ def test_many_are_read_by_several_processes(
     small: Any, release: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the same verdicts as one process gives."""
-    import race.work.mining as mining
+    import race.work.diff_reading as mining
 
     mine(release, small)
     alone = {n: record(release, n) for n in (1, 2, 3)}
@@ -372,7 +377,7 @@ def test_workers_of_a_killed_run_end(small: Any, release: Path) -> None:
     for number in range(10, 22):
         fixing(small, number, {})
     code = (
-        "import time, race.work.mining as mining, race.cli as cli\n"
+        "import time, race.work.diff_reading as mining, race.cli as cli\n"
         "def read_batch(readings):\n    time.sleep(600)\n"
         "mining.FEW, mining.BATCH, mining.read_batch = 1, 1, read_batch\n"
         f"cli.run(['mine', {str(release)!r}, '--clone', {str(small.path)!r}, '--repo', {REPO!r}])\n"

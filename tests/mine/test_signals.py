@@ -9,10 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from race.core.mining import code
-from race.core.mining.decision import KINDS, answers, contributions, kind, score
+from race.core.mining.decision import answers, contributions, score
 from race.core.mining.diffs import sections
 from race.core.mining.functions import cut
-from race.core.mining.signals import MARKS_ONLY, Words, signals
+from race.core.mining.kinds import KINDS, kind
+from race.core.mining.signals import (
+    MARKS_ONLY,
+    REMARKS_ALONE,
+    SKIPS_ALONE,
+    Words,
+    issue_signals,
+    signals,
+)
 from race.core.mining.vocabulary import families
 from race.core.mining.weights import WEIGHTS
 from race.core.paths import Layout
@@ -127,6 +135,64 @@ def test_tests_that_only_skip_do_not_count() -> None:
     assert MARKS_ONLY not in signals(Words("Fix race"), FIX + more, Layout())
 
 
+def test_changes_that_cannot_be_a_fix_or_a_test_decide_alone() -> None:
+    """Comments in product code, skips in tests; code that differs by a space of indentation is code."""
+    pragma = diff(
+        "pkg/pool.py",
+        "def f():\n    try:\n        go()\n    except Closed:\n        pass\n",
+        "def f():\n    try:\n        go()\n    except Closed:  # pragma: no cover\n        pass\n",
+    )
+    assert signals(Words("Fix race"), pragma + TEST, Layout())[REMARKS_ALONE] == 1
+    moved = diff("pkg/pool.py", "if a:\n    b()\nc()\n", "if a:\n    b()\n    c()\n")
+    text = diff("pkg/pool.py", "x = 'a#b'\n", "x = 'a#c'\n")
+    for other in (FIX, moved, text):
+        assert REMARKS_ALONE not in signals(Words("Fix race"), other + TEST, Layout())
+    skip = diff(
+        "tests/test_pool.py",
+        "def test_pool():\n    pool.take()\n",
+        "def test_pool():\n    if WINDOWS:\n        pytest.skip('races')\n    pool.take()\n",
+    )
+    assert signals(Words("Fix race"), FIX + skip, Layout())[SKIPS_ALONE] == 1
+    both = skip.replace(b"+        pytest.skip", b"+        assert pool\n+        pytest.skip")
+    assert SKIPS_ALONE not in signals(Words("Fix race"), FIX + both, Layout())
+
+
+def test_tests_inside_quoted_text_are_tests() -> None:
+    """Plugins of test runners write their tests as text."""
+    quoted = diff(
+        "tests/test_plugin.py",
+        "def test_run(pytester):\n    pass\n",
+        "def test_run(pytester):\n    pytester.makepyfile(\n"
+        '        """\n        def test_closed_loop():\n            assert loop.is_closed()\n'
+        '        """\n    )\n    pass\n',
+    )
+    assert signals(Words("Fix loop"), FIX + quoted, Layout())["test:new"] == 1
+
+
+def test_changelog_entries_speak() -> None:
+    """A news fragment's name and words give signals; an entry about a feature gives none of a fix."""
+    entry = diff("newsfragments/12.bugfix.rst", "\n", "\nA cancelled waiter deadlocked the pool.\n")
+    with_entry = signals(Words("Give back"), FIX + TEST + entry, Layout())
+    without = signals(Words("Give back"), FIX + TEST, Layout())
+    assert with_entry["text:changelog-fix"] == with_entry["text:changelog-matter"] == 1
+    assert with_entry["text:names-defect"] == 1
+    assert not {"text:changelog-fix", "text:names-defect"} & set(without)
+    assert score(contributions(with_entry)) > score(contributions(without))
+    feature = diff("CHANGES.rst", "\n", "\n- Added a size to the table.\n")
+    found = signals(Words("Give back"), FIX + TEST + feature, Layout())
+    assert not found.get("text:changelog-fix")
+    assert not found.get("text:changelog-matter")
+
+
+def test_issues_only_ever_speak_for() -> None:
+    """Whatever an issue says, it lowers no score."""
+    found = signals(Words("Give connections back"), FIX + TEST, Layout())
+    told = issue_signals("Pool hangs\n\nTwo tasks race for a connection; one hangs forever.")
+    assert set(told) == {"issue:names-defect", "issue:matter", "issue:defect"}
+    assert issue_signals("A nicer table\n\nWith borders.") == {}
+    assert score(contributions(found | told)) > score(contributions(found))
+
+
 def test_facts_come_from_changed_lines_only() -> None:
     """What stands around a change is counted apart."""
     facts = code.read(sections(FIX))
@@ -194,7 +260,7 @@ def test_every_weight_has_the_sign_of_its_name() -> None:
     """`not:` speaks against, everything else for; so that a record can be read without the table."""
     for weights in WEIGHTS.values():
         for name, weight in weights.items():
-            against = name.startswith("not:") or name.startswith("both:feature")
+            against = name.startswith("not:")
             assert weight <= 0 if against else weight >= 0, name
 
 
@@ -215,11 +281,16 @@ def test_the_score_is_the_product_of_three_answers() -> None:
         ("Fix connection leak", "leak"),
         ("Fix hang of take", "hang"),
         ("Preserve contextvars in workers", "context"),
+        ("Cancel background tasks on close", "shutdown"),
+        ("Do not block the event loop while waiting for the pool", "deadlock"),
+        ("Release the semaphore if a connection is dropped", "leak"),
+        ("Fix infinite loop when an actor times out", "hang"),
+        ("Handle KeyboardInterrupt in run()", "cancellation"),
     ],
 )
 def test_the_kind_follows_the_title(title: str, expected: str) -> None:
     """When the title names one."""
-    assert kind(signals(Words(title), b"", Layout())) == expected
+    assert kind(signals(Words(title), b"", Layout()), title) == expected
     assert expected in KINDS
 
 

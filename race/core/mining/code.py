@@ -47,6 +47,12 @@ class Facts:
     """Nothing was added but marks, imports, comments and options of marks."""
     fresh: int = 0
     """Added code lines that no removed line resembles."""
+    quoted_tests: list[str] = field(default_factory=list)
+    """Test functions added inside quoted text, as tests of test runners have them."""
+    touched: set[str] = field(default_factory=set)
+    """Names of the functions that hold changed lines."""
+    said: set[str] = field(default_factory=set)
+    """Identifiers on added lines of code."""
 
 
 def read(sections: Iterable[Section], *, tests: bool = False) -> Facts:
@@ -67,6 +73,7 @@ def read(sections: Iterable[Section], *, tests: bool = False) -> Facts:
         functions, loose_new = cut(hunk.new)
         for function in functions:
             parsed += 1
+            facts.touched.add(function.name)
             _count(function, facts.new, parsed < MOST_PARSED)
             if not tests:
                 _look_around(function, facts.near)
@@ -95,6 +102,8 @@ def _look_around(function: Function, near: Counter[str]) -> None:
 
 
 _TEXT = re.compile(r"#\s?(.*)$|[\"']{1,3}((?:[^\"'\\]|\\.){12,})")
+_CHECK = re.compile(r"\bassert|\braises\(|\bwarns\(|\.fail\(")
+_SKIP = re.compile(r"\b(skip|skipif|xfail|skipTest)\(")
 _INERT = re.compile(
     r"^([\])},:]*|@.*|#.*|import .*|from .*|pass|[rbuf]*[\"'].*[\"'],?|(else|try|finally):)$"
 )
@@ -112,15 +121,21 @@ def _remark(hunk: Hunk, facts: Facts) -> None:
             continue
         if inside or quoted:
             facts.remarks.append(line.text.strip())
+            if found := _QUOTED_TEST.match(line.text):
+                facts.quoted_tests.append(found["name"])
             continue
         facts.remarks.extend(a or b for a, b in _TEXT.findall(line.text))
         likeness = _likeness(line.text)
         if not likeness or _INERT.match(line.text.strip()):
             continue
+        facts.said.update(_IDENTIFIER.findall(line.text))
         if taken[likeness]:
             taken[likeness] -= 1
         else:
             facts.fresh += 1
+
+
+_QUOTED_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(?P<name>test\w*)\(")
 
 
 def _likeness(text: str) -> str:
@@ -180,7 +195,10 @@ def _count(function: Function, changed: Counter[str], parse: bool) -> None:
     """Count what the changed lines of a function do; without a parse, what their words say."""
     if not parse or function.tree is None:
         for number in function.changed:
-            _loose(function.source[number - 1], changed)
+            text = function.source[number - 1]
+            _loose(text, changed)
+            changed["check"] += bool(_CHECK.search(text))
+            changed["skip"] += bool(_SKIP.search(text))
         return
     for node in _changed_nodes(function.tree, function.changed):
         for fact in facts_of(node):

@@ -1,4 +1,4 @@
-"""From signals to a score, a verdict's reasons, and the kind of bug.
+"""From signals to a score and a verdict's reasons.
 
 A pull request is a candidate when three questions are all answered yes: is it a fix, is it about
 concurrency, do its tests exercise the change. Each answer is a logistic sum of signals (0 to 1) times
@@ -13,35 +13,7 @@ from collections.abc import Mapping
 
 from race.core.mining.weights import BASES, WEIGHTS
 
-KINDS = (
-    "race", "deadlock", "cancellation", "leak", "shutdown", "lifecycle", "thread-safety", "hang",
-    "context", "other",
-)  # fmt: skip
-_EVIDENCE: dict[str, dict[str, float]] = {
-    "deadlock": {"title:deadlock": 5.0, "text:deadlock": 2.0, "test:named-deadlock": 2.5,
-                 "test:remarks-deadlock": 1.0, "fix:remarks-deadlock": 1.0},
-    "cancellation": {"title:cancel": 2.6, "text:cancel": 0.7, "test:named-cancel": 1.0,
-                     "fix:catches-cancel": 0.6, "fix:cancels": 0.3, "test:cancels": 0.2,
-                     "test:remarks-cancel": 0.3, "fix:remarks-cancel": 0.3},
-    "race": {"title:race": 3.6, "text:race": 1.2, "test:named-race": 1.4, "test:remarks-race": 0.8,
-             "fix:remarks-race": 0.8, "fix:says-race": 0.5, "title:lock": 0.7, "fix:locks": 0.4,
-             "fix:says-file": 0.6, "test:at-once": 0.4},
-    "hang": {"title:hang": 3.4, "text:hang": 1.0, "test:named-hang": 1.2, "title:timeout": 0.5,
-             "test:remarks-hang": 0.4, "fix:remarks-hang": 0.5},
-    "leak": {"title:leak": 3.6, "text:leak": 0.8, "test:named-leak": 1.2},
-    "shutdown": {"title:shutdown": 1.9, "text:shutdown": 0.4, "test:named-shutdown": 0.7,
-                 "fix:closes": 0.4, "fix:remarks-shutdown": 0.3},
-    "context": {"title:context": 3.2, "text:context": 1.0, "fix:says-context": 0.4,
-                "fix:remarks-context": 0.8, "test:named-context": 1.2},
-    "thread-safety": {"title:thread": 1.9, "text:thread": 0.4, "test:named-thread": 0.8,
-                      "fix:says-thread": 0.3, "fix:remarks-thread": 0.4},
-    "lifecycle": {"title:loop": 2.3, "text:loop": 0.6, "fix:says-loop": 0.5, "test:named-loop": 0.9},
-    "other": {"always": 0.8},
-}  # fmt: skip
-"""By hand, from what the words mean."""
-
-
-RULES = {"version": 2, "bases": BASES, "weights": WEIGHTS}
+RULES = {"version": 3, "bases": BASES, "weights": WEIGHTS}
 """What the score depends on; its digest says whether a verdict is current. Raise the version when
 signals mean something else."""
 
@@ -96,13 +68,3 @@ def against(added: Mapping[str, float], most: int = 3) -> str:
 
 def _logistic(value: float) -> float:
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, value))))
-
-
-def kind(signals: Mapping[str, float]) -> str:
-    """The kind of bug that the signals speak for most; ties go to the earlier in KINDS."""
-    known = {"always": 1.0, **signals}
-    weighed = {
-        name: sum(known.get(signal, 0.0) * weight for signal, weight in _EVIDENCE[name].items())
-        for name in KINDS
-    }
-    return max(KINDS, key=lambda name: weighed[name])

@@ -26,3 +26,5 @@ class PullRequestFacts:
     body: str = ""
     merged_at: str = ""
     linked_issues: tuple[str, ...] = ()
+    issue_text: str = ""
+    """Titles and texts of the issues that it closes."""

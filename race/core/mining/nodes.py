@@ -50,12 +50,7 @@ def facts_of(node: ast.AST) -> Sequence[str]:
     if isinstance(node, ast.FunctionDef):
         return ["def"]
     if isinstance(node, ast.ExceptHandler):
-        said = ast.unparse(node.type) if node.type is not None else "BaseException"
-        return ["except", *(["except:cancel"] if _CANCELLED.search(said) else [])] + [
-            f"except:{name}"
-            for name in ("RuntimeError", "InvalidStateError", "KeyError")
-            if name in said
-        ]
+        return _handler(node)
     if isinstance(node, ast.If):
         return _condition(node.test)
     if isinstance(node, ast.While):
@@ -67,6 +62,17 @@ def facts_of(node: ast.AST) -> Sequence[str]:
     if isinstance(node, ast.Assert):
         return ["check"]
     return ()
+
+
+def _handler(node: ast.ExceptHandler) -> list[str]:
+    said = ast.unparse(node.type) if node.type is not None else "BaseException"
+    facts = ["except"]
+    if _CANCELLED.search(said):
+        facts.append("except:cancel")
+        if any(isinstance(inner, ast.Raise) for inner in node.body):
+            facts.append("except:cancel-again")
+    named = ("RuntimeError", "InvalidStateError", "KeyError")
+    return facts + [f"except:{name}" for name in named if name in said]
 
 
 def _call(node: ast.Call) -> list[str]:

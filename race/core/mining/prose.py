@@ -37,9 +37,12 @@ FEATURE_ANYWHERE = re.compile(
     re.IGNORECASE,
 )
 """Features and upkeep, anywhere in a title."""
+TEST_MENTION = re.compile(r"\b(tests?|testing|fixtures?|ci|coverage)\b|\btest_\w+", re.IGNORECASE)
+"""Tests are mentioned."""
 TEST_WORK = re.compile(
-    r"\b(tests?|flak(y|iness|e)|deflake|testing|test suite|ci|coverage|regression test|fixtures?)\b|"
-    r"^\W*(tests?)\b|\btest_\w+",
+    r"\b(flak(y|iness|e)|deflake|test suite|regression tests?|(in|of|for|the|all|some|more|unit|"
+    r"broken|failing|unstable|fix(es|ed|ing)?|add(s|ed|ing)?|improv(e|es|ed|ing)|rewrite|refactor|"
+    r"speed up|clean ?up|parametri[sz]e) ([\w-]+ )?tests)\b|^\W*tests?\b|^\W*ci\b|\btest_\w+",
     re.IGNORECASE,
 )
 """Work on tests."""
@@ -55,8 +58,9 @@ OPTION = re.compile(
 )
 """An option or another piece of an interface."""
 UPKEEP = re.compile(
-    r"\b(perf(ormance)?|speed\w*|faster|contention|overhead|optimi[sz]\w*|memory|"
-    r"ref(erence)?[ -]?cycles?|refcycles?|cyclic|refactor\w*|renam\w*|clean ?up|simplif\w*|"
+    r"\b(perf(ormance)?|speed\w*|faster|contention|overhead|optimi[sz]\w*|"
+    r"memory (leaks?|usage|use|consumption|footprint|pressure|backpressure)|"
+    r"ref(erence)?[ -]?cycles?|refcycles?|cyclic|refactor\w*|renam\w*|code clean ?up|simplif\w*|"
     r"deprecat\w*|typ(ing|ed|es)|docs?|documentation|reorg\w*|coverage|pep ?8|format(ting)?|compat\w*|"
     r"support for|python ?3(\.\d+)? support|misc|updates?|improve\w*|better)\b",
     re.IGNORECASE,
@@ -98,7 +102,8 @@ PROSE: dict[str, re.Pattern[str]] = {
         "race": (
             r"\brac(e|es|ing|y)\b(?! ?(track|car))|race[- ]condition|\btoctou\b|\bstale\b|"
             r"\bconcurren(t|tly|cy)\b|simultaneous|\batomic(ally|ity)?\b|at the same time|"
-            r"interleav|out[- ]of[- ]order|in[- ]flight|non-atomic"
+            r"interleav|out[- ]of[- ]order|in[- ]flight|non-atomic|\boutdated\b|\bsupersed|"
+            r"\bovertak(e|es|en|ing)\b|\blate (answers?|repl(y|ies)|responses?|results?|messages?)\b"
         ),
         "deadlock": (r"dead-?lock|live-?lock|\bself-deadlock|lock inversion|re-?entran(t|cy)"),
         "hang": (
@@ -129,8 +134,10 @@ PROSE: dict[str, re.Pattern[str]] = {
             r"\brelease[sd]?\b|wake-?up|\bwaiter|notif(y|ied)"
         ),
         "context": (
-            r"context ?var|\bcontextvars\b|thread[- ]local|\bcontexts?\b(?! ?manager)|"
-            r"\bsniffio\b|(across|between) (tasks|threads|contexts)"
+            r"context ?vars?\b|contextvariables?|context variables?|thread[- _]?local|\bsniffio\b|"
+            r"context (propagation|leak\w*|switch)|propagat\w+ (of )?(the )?contexts?\b|"
+            r"(asyncio|async|task|thread|logical|execution)'?s? contexts?\b(?! ?manager)|"
+            r"(across|between) (tasks|threads|contexts)"
         ),
         "task": (
             r"\btasks?\b|coroutine|\bawait|\bfutures?\b|\basync(io)?\b|\bnursery\b|task ?group|"
@@ -140,3 +147,29 @@ PROSE: dict[str, re.Pattern[str]] = {
     }.items()
 }
 """Parts of the matter, by name."""
+
+
+_LEAD = re.compile(
+    r"^\W*(?:(?:fix(?:e[sd])?|closes?|resolves?)?\s*(?:#|gh-|bpo-|[A-Z]{2,10}-)\d+\)?[:\s,-]*|"
+    r"\[[^\]]*\][:\s]*|[\w./, -]{1,40}:\s+)+",
+    re.IGNORECASE,
+)
+"""What may stand before a title's first word: a number, a component."""
+OFFER = re.compile(
+    r"^\W*(add(s|ed|ing)?|implement(s|ed|ing|ation)?|introduc(e|es|ed|ing)|support(s|ed|ing)?|new|"
+    r"allow(s|ed|ing)?|enable[sd]?|expose[sd]?|provid(e|es|ed)|improv(e|es|ed|ing)|emit(s|ted)?|"
+    r"includ(e|es|ed)|issue|batch|multiplex|forward|serve|show|print|export|accept(s|ed)?|define[sd]?|"
+    r"extend(s|ed)?|increas(e|es|ed)|migrat(e|es|ed|ing)|adopt|merge|extract|port(ed)?|pin|expand|"
+    r"creat(e|es|ed|ing)|better|more|verify|warn|initial|option(al)?|clean ?up|deprecat\w+|"
+    r"re-?factor\w*|remov(e|es|ed|ing)|renam\w*|updat\w*|upgrad\w*|simplif\w*|convert\w*|rewrit\w*|rework\w*|"
+    r"replac\w*|switch\w*|mov(e|es|ed|ing)|reduc\w*|optimi[sz]\w*|speed\w*|bump|drop(s|ped)?|"
+    r"chang\w*|us(e|es|ing)|make[sd]?|made)\b",
+    re.IGNORECASE,
+)
+"""How titles of features and upkeep begin, once number and component are taken off."""
+
+
+def plain_title(title: str) -> str:
+    """A title without number and component before its first word."""
+    lead = _LEAD.match(title)
+    return title[lead.end() :] if lead and lead.end() < len(title) else title

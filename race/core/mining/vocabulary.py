@@ -24,9 +24,9 @@ WORD_FAMILIES: dict[str, str] = {
         "thread": "thread threads threading threaded multithreaded executor executors threadpool "
         "threadlocal ident worker workers concurrency concurrently parallel subprocess "
         "multiprocessing fork forked pid",
-        "race": "concurrent race races racing racy atomic atomically stale interleave interleaved "
-        "toctou inode ino inflight pending",
-        "context": "context contextvar contextvars contexts",
+        "race": "concurrent race races racing racy atomic atomically stale interleave "
+        "interleaved outdated superseded overtaken toctou inode ino inflight pending",
+        "context": "contextvar contextvars ctxvar",
         "close": "close closed closing closes aclose shutdown shut stop stopped stopping stops "
         "disconnect disconnected terminate terminated kill exit finalizer finalize teardown "
         "cleanup dispose abort aborted eof",
@@ -59,7 +59,7 @@ PRECISE: dict[str, str] = {
         "thread": "Thread Timer current_thread get_ident run_in_executor to_thread ThreadPoolExecutor "
         "ProcessPoolExecutor Executor submit run_sync from_thread local daemon is_alive "
         "sync_to_async async_to_sync main_thread active_count Process Popen getpid",
-        "context": "ContextVar copy_context run_in_context contextvars",
+        "context": "ContextVar copy_context run_in_context contextvars ctx_run",
         "close": "close aclose wait_closed shutdown __aexit__ __exit__ __del__ finalize weakref "
         "AsyncExitStack atexit",
         "file": "O_EXCL unlink rename replace fstat st_ino st_mtime_ns link fsync O_CREAT rmdir",
