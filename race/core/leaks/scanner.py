@@ -90,9 +90,10 @@ class LayerScanner:
         }
         self._batch: list[_Item] = []
         self._bytes = 0
+        self.most_parts = MOST_PARTS
         self._codes: list[_Item] = []
         self._names = names or NameSearch(wanted.identifiers)
-        self._parts_left, self._bytes_left = MOST_PARTS, MOST_BYTES
+        self._parts_left, self._bytes_left, self._told = self.most_parts, MOST_BYTES, False
         self.scan = LayerScan(digest="")
 
     def add(self, entry: Entry, data: bytes | None, attributes: bytes = b"") -> None:
@@ -108,7 +109,7 @@ class LayerScanner:
         self.scan.entries.append(entry)
         if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or is_control(entry.path)):
             self.scan.kept[entry.path] = data.decode("latin-1")
-        self._parts_left, self._bytes_left = MOST_PARTS, MOST_BYTES
+        self._parts_left, self._bytes_left, self._told = self.most_parts, MOST_BYTES, False
         self._take(_Item(entry.path, "", (), data), DEPTH)
 
     def add_stream(self, entry: Entry, pieces: Iterable[bytes]) -> None:
@@ -190,8 +191,10 @@ class LayerScanner:
             self._parts_left -= 1
             self._bytes_left -= len(part.data)
             if self._parts_left < 0 or self._bytes_left < 0:
-                if self._parts_left == -1 or self._bytes_left + len(part.data) >= 0:
-                    self._unread(item, "unpacks to more than is searched of one file")
+                if not self._told:
+                    why = "unpacks to more than is searched of one file"
+                    self.scan.unread.append((item.path, why))
+                self._told = True
                 return
             if part.cut:
                 self._unread(item, f"{part.how} {part.name}: not read whole")

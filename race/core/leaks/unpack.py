@@ -28,6 +28,7 @@ from race.core.leaks.encoded import SHORTEST_RUN, runs
 PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
 
+_STEP = 1024
 _MOST_TABLES, _MOST_CELLS = 500, 2000
 
 
@@ -52,7 +53,7 @@ def _read(stream: Any, how: str, name: str) -> Part:
                 return Part(how, name, b"".join(pieces))
             pieces.append(piece)
             size += len(piece)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, ValueError):
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError):
         return Part(how, name, b"".join(pieces), cut=True)
     return Part(how, name, b"".join(pieces)[:PART_LIMIT], cut=True)
 
@@ -62,6 +63,25 @@ def inflate(data: bytes, limit: int = PART_LIMIT) -> tuple[bytes, bool]:
     decoder = zlib.decompressobj()
     content = decoder.decompress(data, limit)
     return content, not decoder.eof
+
+
+def _zstd(data: bytes) -> Part:
+    """All frames of a Zstandard stream, fed in small steps: a block of three bytes may give 128 KiB."""
+    pieces, size, at = list[bytes](), 0, 0
+    decoder = zstandard.ZstdDecompressor().decompressobj()
+    try:
+        while at < len(data) and size <= PART_LIMIT:
+            pieces.append(decoder.decompress(data[at : at + _STEP]))
+            size += len(pieces[-1])
+            at = min(at + _STEP, len(data))
+            if decoder.eof:
+                at -= len(decoder.unused_data)
+                if at < len(data):
+                    decoder = zstandard.ZstdDecompressor().decompressobj()
+    except zstandard.ZstdError:
+        return Part("zstd", "content", b"".join(pieces)[:PART_LIMIT], cut=True)
+    cut = size > PART_LIMIT or not decoder.eof
+    return Part("zstd", "content", b"".join(pieces)[:PART_LIMIT], cut)
 
 
 def _zip(data: bytes) -> Iterator[Part]:
@@ -226,8 +246,7 @@ def parts(data: bytes) -> Iterator[Part]:
         elif kind == "xz":
             yield _read(lzma.LZMAFile(io.BytesIO(data)), kind, "content")  # noqa: SIM115
         elif kind == "zstd":
-            stream = zstandard.ZstdDecompressor().stream_reader(data, read_across_frames=True)
-            yield _read(stream, kind, "content")
+            yield _zstd(data)
         elif kind == "ar":
             yield from _ar(data)
         elif kind == "tar":
