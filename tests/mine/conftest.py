@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import threading
@@ -165,6 +166,8 @@ class GithubServer:
 
     `limit` is how many requests an hour takes; a conditional request that finds nothing changed is
     free. `faults` are answers to give instead, first come first served: (status, headers, message).
+    Searches have a limit of their own, a cap on results, and may be cut off: the first
+    `search_cut_off` of them say that they are incomplete.
     """
 
     clone: Path
@@ -173,6 +176,13 @@ class GithubServer:
     per_page: int = 7
     faults: list[tuple[int, dict[str, str], str]] = field(default_factory=list)
     connected: dict[int, int] = field(default_factory=dict)
+    issues: dict[int, tuple[str, str]] = field(default_factory=dict)
+    bodies: dict[int, str] = field(default_factory=dict)
+    search_limit: int = 30
+    search_cap: int = 1000
+    search_cut_off: int = 0
+    search_remaining: int = 0
+    search_reset: float = 0.0
     remaining: int = 0
     reset: float = 0.0
     served: list[tuple[int, str]] = field(default_factory=list)
@@ -183,6 +193,7 @@ class GithubServer:
         self.requests = {r.number: r for r in self.history.pull_requests()}
         self.remaining = self.limit
         self.reset = time.time() + 3600
+        self.search_remaining, self.search_reset = self.search_limit, time.time() + 60
         self._lock = threading.Lock()
         self._commits: dict[str, dict[str, Any]] = {}
         self._git = Git(str(self.clone))
@@ -194,6 +205,8 @@ class GithubServer:
 
     def answer(self, path: str, query: dict[str, str]) -> Any:
         """The body of an answer, or None when there is no such thing."""
+        if path == "/search/issues":
+            return self._search(query["q"])
         root = f"/repos/{self.repo}"
         if path == root:
             return {"full_name": self.repo, "default_branch": "main"}
@@ -210,6 +223,9 @@ class GithubServer:
         if rest[:2] == ["git", "blobs"]:
             data = self._git.get_object_data(rest[2])[3]
             return {"sha": rest[2], "encoding": "base64", "content": base64.encodebytes(data).decode()}
+        if rest[0] == "issues" and len(rest) == 2:
+            title, body = self.issues.get(int(rest[1]), ("", ""))
+            return {"number": int(rest[1]), "title": title, "body": body} if title else None
         if rest[0] == "issues" and rest[2] == "timeline":
             issue = self.connected.get(int(rest[1]))
             source = {"issue": {"number": issue, "repository": {"full_name": self.repo}}}
@@ -221,11 +237,32 @@ class GithubServer:
         return {
             "number": number,
             "title": request.title,
-            "body": request.body.replace("\n", "\r\n"),
+            "body": self.bodies.get(number, request.body).replace("\n", "\r\n"),
+            "base": {"ref": "main"},
             "state": "closed",
             "merged_at": request.merged_at,
             "updated_at": request.merged_at,
             "merge_commit_sha": request.merge_commit,
+        }
+
+    def _search(self, query: str) -> dict[str, Any]:
+        """Merged pull requests whose title (or text) has one of the words, in a window of days."""
+        assert f"repo:{self.repo} is:pr is:merged " in query
+        window = re.search(r"merged:(\S+)\.\.(\S+)", query)
+        assert window is not None
+        rest = re.sub(r"\b(repo|is|merged|in):\S+", " ", query)
+        words = [word.strip(' "').lower() for word in re.split(r"\bOR\b", rest)]
+        rows = []
+        for number, request in sorted(self.requests.items()):
+            text = request.title if "in:title" in query else f"{request.title}\n{request.body}"
+            inside = window[1] <= request.merged_at[:10] <= window[2]
+            if inside and any(word in text.lower() for word in words):
+                rows.append({"number": number})
+        cut_off, self.search_cut_off = self.search_cut_off > 0, max(0, self.search_cut_off - 1)
+        return {
+            "total_count": len(rows),
+            "incomplete_results": cut_off,
+            "items": rows[: 1 if cut_off else self.search_cap],
         }
 
     def _commit(self, sha: str) -> dict[str, Any]:
@@ -298,10 +335,18 @@ class _Handler(BaseHTTPRequestHandler):
             return status, headers, {"message": message}
         if time.time() >= server.reset:
             server.remaining, server.reset = server.limit, time.time() + 3600
+        if path == "/search/issues" and (refused := self._search_refused()):
+            return refused
         body = server.answer(path, query)
         headers = self._limits()
         if body is None:
             return 404, headers, {"message": "Not Found"}
+        if isinstance(body, dict) and "items" in body:
+            size = min(int(query.get("per_page", 30)), server.per_page)
+            page = int(query.get("page", 1))
+            if len(body["items"]) > page * size:
+                headers["Link"] = f'<{server.url}{path}?page={page + 1}>; rel="next"'
+            body["items"] = body["items"][(page - 1) * size : page * size]
         if isinstance(body, list):
             size = min(int(query.get("per_page", 30)), server.per_page)
             page = int(query.get("page", 1))
@@ -316,6 +361,21 @@ class _Handler(BaseHTTPRequestHandler):
             return 403, self._limits(), {"message": "API rate limit exceeded for you"}
         server.remaining -= 1
         return 200, headers | self._limits(), body
+
+    def _search_refused(self) -> tuple[int, dict[str, str], Any] | None:
+        """Searches have thirty requests a minute, apart from the hour's."""
+        server = self.github
+        if time.time() >= server.search_reset:
+            server.search_remaining, server.search_reset = server.search_limit, time.time() + 60
+        if server.search_remaining <= 0:
+            headers = {
+                "X-RateLimit-Resource": "search",
+                "X-RateLimit-Remaining": "0",
+                "X-RateLimit-Reset": str(int(server.search_reset)),
+            }
+            return 403, headers, {"message": "API rate limit exceeded for you"}
+        server.search_remaining -= 1
+        return None
 
     def _limits(self) -> dict[str, str]:
         return {

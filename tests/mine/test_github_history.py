@@ -186,6 +186,143 @@ def test_issues_connected_by_hand_are_linked(small: Any, github: Callable[..., A
     assert found[1].record.linked_issues == ("sample/brook#900",)
 
 
+def searching(server: Any, *queries: str, cache: Path | None = None, **settings: Any) -> GithubHistory:
+    return GithubHistory(REPO, client(server, cache, **settings), ScratchRepository(), queries)
+
+
+@pytest.fixture(scope="module")
+def many(three: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Six more pull requests, one a day, half of them with a word in the title."""
+    project = three.copy(tmp_path_factory.mktemp("many") / "project")
+    for number in range(10, 16):
+        word = "deadlock" if number % 2 else "table"
+        project.commit(f"Fix {word} of {number} (#{number})", {"pkg/counter.py": f"x = {number}\n"})
+    return project
+
+
+def numbers(history: GithubHistory, **window: Any) -> list[int]:
+    return sorted(request.number for request in history.pull_requests(**window))
+
+
+@pytest.mark.slow
+def test_a_search_looks_at_what_it_finds_alone(many: Any, github: Callable[..., Any]) -> None:
+    """In GitHub's own language, several queries together, each pull request once."""
+    server = github(many.path, REPO, per_page=2)
+    assert numbers(searching(server, "deadlock in:title")) == [11, 13, 15]
+    assert numbers(searching(server, "deadlock in:title", "race OR deadlock")) == [1, 11, 13, 15]
+    assert not any("/pulls?" in path for _, path in server.served)
+    assert numbers(searching(server, "words")) == [1, 11, 13, 15]
+    from_clone = {request.number: request for request in GitHistory(many.path, REPO).pull_requests()}
+    for request in searching(server, "deadlock").pull_requests():
+        assert request == from_clone[request.number]
+    since = datetime.fromisoformat(from_clone[13].merged_at)
+    assert numbers(searching(server, "deadlock"), since=since) == [13, 15]
+    assert numbers(searching(server, "deadlock"), until=since) == [11]
+
+
+@pytest.mark.slow
+def test_a_search_with_too_many_results_is_cut_by_dates(
+    many: Any, github: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is lost at the cap, nor where the server did not search to its end."""
+    monkeypatch.setattr("race.adapters.github_search.MOST_RESULTS", 2)
+    server = github(many.path, REPO, search_cap=2, search_limit=1000)
+    assert numbers(searching(server, "deadlock")) == [11, 13, 15]
+    monkeypatch.setattr("race.adapters.github_search.MOST_RESULTS", 1000)
+    server = github(many.path, REPO, search_cut_off=2, search_limit=1000)
+    assert numbers(searching(server, "deadlock")) == [11, 13, 15]
+
+
+def test_a_day_that_is_cut_off_is_told(many: Any, github: Callable[..., Any]) -> None:
+    """When no smaller window is left, what came is taken and the gap is named."""
+    server = github(many.path, REPO, search_cut_off=1000, search_limit=10_000)
+    said: list[str] = []
+    day = datetime.fromisoformat(
+        next(r for r in GitHistory(many.path, REPO).pull_requests() if r.number == 15).merged_at
+    ).replace(hour=0, minute=0, second=0)
+    history = searching(server, "deadlock", say=said.append)
+    assert numbers(history, since=day, until=day.replace(hour=23)) == [15]
+    assert any("cut off by the server" in line for line in said)
+
+
+def test_a_search_limit_is_waited_for_and_nothing_is_searched_twice(
+    many: Any, github: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Thirty searches a minute; a run that is stopped after its search goes on without one."""
+    server = github(many.path, REPO, per_page=2, search_limit=1)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        server.search_reset = 0.0
+
+    cache = tmp_path / "cache"
+    assert len(numbers(searching(server, "deadlock", cache=cache, sleep=sleep))) == 3
+    assert len(pauses) == 1
+    assert all(0 < pause <= 62 for pause in pauses)
+    server.served.clear()
+    server.limit, server.remaining, server.reset = 1, 0, time.time() + 5000
+    again = numbers(searching(server, "deadlock", cache=cache, wait_at_most=1))
+    assert again == [11, 13, 15]
+    assert not any("/search/" in path for _, path in server.served)
+    assert {status for status, _ in server.served} == {304}
+
+
+VAGUE = """
+class Counter:
+    async def add(self):
+        value = self.value
+        await pause()
+        self.value = value + 1
+"""
+VAGUE_FIX = """
+class Counter:
+    async def add(self):
+        async with self._lock:
+            value = self.value
+            await pause()
+            self.value = value + 1
+"""
+VAGUE_TEST = """
+import asyncio
+
+
+async def test_values():
+    counter = Counter()
+    await asyncio.gather(counter.add(), counter.add())
+    assert counter.value == 2
+"""
+
+
+def test_a_clone_with_what_the_api_told_gives_the_same(
+    small: Any, github: Callable[..., Any], release: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """The issue tips the scale; a clone alone lacks its words, with the saved file it has them."""
+    small.commit("Start anew", {"pkg/counter.py": VAGUE, "tests/test_counter.py": "import asyncio\n"})
+    small.commit(
+        "Correct Counter.add (#7)", {"pkg/counter.py": VAGUE_FIX, "tests/test_counter.py": VAGUE_TEST}
+    )
+    issue = ("Counter deadlocks", "Two tasks race for it: concurrent adds hang, one waits forever.")
+    server = github(small.path, REPO, issues={40: issue}, bodies={7: "Fixes #40"})
+    monkeypatch.setenv("RACE_CACHE", str(tmp_path / "cache"))
+    saved = tmp_path / "told.jsonl"
+    asked = ["--github", REPO, "--api-url", server.url, "--save-pull-requests", str(saved), "--json"]
+    assert run(["mine", str(release), *asked]) == 0
+    from_api = {row["pr"]: row for row in json.loads(capsys.readouterr().out)["candidates"]}
+    assert 7 in from_api
+    assert "issue:matter" in from_api[7]["signals"]
+    clone = ["mine", str(tmp_path / "other"), "--clone", str(small.path), "--repo", REPO, "--json"]
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "release.toml").write_bytes((release / "release.toml").read_bytes())
+    assert run(clone) == 0
+    alone = {row["pr"]: row for row in json.loads(capsys.readouterr().out)["candidates"]}
+    assert set(alone) == set(from_api) - {7}
+    assert run([*clone, "--pull-requests", str(saved)]) == 0
+    told = {row["pr"]: row for row in json.loads(capsys.readouterr().out)["candidates"]}
+    assert told == from_api
+
+
 def test_since_ends_the_listing_early(small: Any, github: Callable[..., Any]) -> None:
     """Pages of what was merged long before are not asked for."""
     server = github(small.path, REPO, per_page=1)
