@@ -230,4 +230,5 @@ def open_folders(root: str) -> None:
     for folder, names, _ in os.walk(root):
         if ".git" in names:
             names.remove(".git")
-        os.chmod(folder, 0o1777)
+        if stat.S_IMODE(os.lstat(folder).st_mode) != 0o1777:
+            os.chmod(folder, 0o1777)

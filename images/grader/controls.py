@@ -92,12 +92,15 @@ class Book:
         longest = max((len(row) for row in rows), default=0)
         return [row[place] for place in range(longest) for row in rows if place < len(row)]
 
-    def new_name(self, function: Function, draw: random.Random) -> str:
-        """A name for a test that says nothing about it."""
-        name = "test_" + "_".join(draw.sample(_WORDS, 2))
-        if name.encode() in self.files[function[0]]:
-            name += "_%d" % draw.randrange(2, 9)
-        return name
+    def new_name(self, function: Function, draw: random.Random, chosen: dict) -> str:
+        """A name for a test that says nothing about it; none that `chosen`, as of `variant`, has."""
+        taken = {name for _, name in chosen.values()}
+        while True:
+            name = "test_" + "_".join(draw.sample(_WORDS, 2))
+            if name.encode() in self.files[function[0]]:
+                name += "_%d" % draw.randrange(2, 99)
+            if name not in taken:
+                return name
 
     def variant(
         self, chosen: dict[Function, tuple[Edit | None, str]], draw: random.Random

@@ -10,15 +10,23 @@ import ast
 import random
 import re
 
-_WRONG_ERRORS = ("ZeroDivisionError", "UnicodeDecodeError", "LookupError", "BufferError", "EOFError")
+_ERRORS = (
+    "ValueError", "RuntimeError", "TypeError", "KeyError", "TimeoutError", "ConnectionError",
+    "AttributeError", "ZeroDivisionError", "LookupError", "BufferError", "EOFError",
+)  # fmt: skip
 _PURE_CALLS = frozenset(
     {"len", "list", "tuple", "set", "sorted", "str", "repr", "int", "bool", "sum", "max", "min", "dict"}
 )
 _WORDS = (b"limit", b"delay", b"size", b"seen", b"total", b"rounds", b"budget", b"most")
 _FLIPPED = {
     ast.Eq: b"!=", ast.NotEq: b"==", ast.Is: b"is not", ast.IsNot: b"is", ast.In: b"not in",
-    ast.NotIn: b"in",
+    ast.NotIn: b"in", ast.Lt: b">=", ast.GtE: b"<", ast.Gt: b"<=", ast.LtE: b">",
 }  # fmt: skip
+_EXACT = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
+"""Comparisons of which one is true exactly when its opposite is not, whatever is compared."""
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Await)
+_LOOSE = (b"approx", b"ANY", b"IsPartial", b"HasLen", b"IsInstance")
+"""What compares equal to more than one constant."""
 _COMMON = frozenset(
     {"pytest", "asyncio", "self", "mock", "time", "sys", "os", "threading", "Any", "anyio", "trio"}
 )
@@ -70,19 +78,30 @@ def name_place(source: bytes, function: ast.AST) -> tuple[int, int]:
 
 
 def edits_of(source: bytes, function: ast.AST) -> list[Edit]:
-    """Every edit that can be made to a test function, in a fixed order."""
+    """Every edit that can be made to a test function, in a fixed order.
+
+    Edits in place come first: what they leave is a test like any other. What shows (an added line, a
+    whole condition in parentheses) is made only of tests that have no place for the others.
+    """
     text = Text(source)
     nodes = own_nodes(function)
     top = {id(node) for node in function.body}
     early = any(isinstance(node, ast.Return) for node in nodes)
     found: list[Edit] = []
+    wrapped: list[Edit] = []
     for node in nodes:
         if isinstance(node, ast.Assert):
-            found.extend(_assert_edits(text, node, id(node) in top and not early))
+            sure = id(node) in top and not early
+            found.extend(_assert_edits(text, node, sure))
+            wrapped.extend(_wrapped(text, node, sure))
         elif isinstance(node, ast.Call) and _is_raises(node):
             found.extend(_swapped_errors(text, node))
-    found.extend(_final_edits(text, function, nodes))
-    return found
+        elif isinstance(node, ast.Call) and _called(node).lower().startswith("assert"):
+            for argument in node.args:
+                found.extend(_other_values(text, argument, False))
+    if not found:
+        found = wrapped + _final_edits(text, function, nodes)
+    return found + _first_time(text, function)
 
 
 def own_nodes(function: ast.AST) -> list[ast.AST]:
@@ -98,113 +117,141 @@ def own_nodes(function: ast.AST) -> list[ast.AST]:
 
 
 def _assert_edits(text: Text, node: ast.Assert, sure: bool) -> list[Edit]:
-    """The assertion negated, or with another expected value."""
+    """The assertion flipped, or with another expected value."""
     start, end = text.span(node.test)
     whole, test = text.source[start:end], node.test
+    strict = sure and not any(word in whole for word in _LOOSE)
     found = []
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         flipped = _FLIPPED.get(type(test.ops[0]))
         left, right = text.of(test.left), text.of(test.comparators[0])
         plain = whole.startswith(left) and whole.endswith(right) and b"\n" not in whole
         if flipped is not None and plain:
-            found.append(Edit("negate", start, end, left + b" " + flipped + b" " + right))
+            exact = strict and isinstance(test.ops[0], _EXACT)
+            found.append(Edit("flip", start, end, left + b" " + flipped + b" " + right, sure=exact))
         if isinstance(test.ops[0], (ast.Eq, ast.Is)):
             for side in (test.comparators[0], test.left):
-                found.extend(_other_values(text, side))
+                found.extend(_other_values(text, side, strict))
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        found.append(Edit("negate", start, end, b"bool(" + text.of(test.operand) + b")", sure=sure))
-    if whole.count(b"(") == whole.count(b")"):
-        found.append(Edit("negate", start, end, b"not (" + whole + b")", sure=sure))
+        if isinstance(test.operand, (*_ATOMS, ast.Compare)):
+            found.append(Edit("flip", start, end, text.of(test.operand), sure=sure))
+    elif isinstance(test, _ATOMS):
+        found.append(Edit("flip", start, end, b"not " + whole, sure=sure))
     return found
 
 
-def _other_values(text: Text, node: ast.AST) -> list[Edit]:
+def _wrapped(text: Text, node: ast.Assert, sure: bool) -> list[Edit]:
+    """The whole condition negated."""
+    start, end = text.span(node.test)
+    whole = text.source[start:end]
+    if whole.count(b"(") != whole.count(b")"):
+        return []
+    return [Edit("wrapped", start, end, b"not (" + whole + b")", sure=sure)]
+
+
+def _other_values(text: Text, node: ast.AST, sure: bool) -> list[Edit]:
     """The same comparison with another constant."""
     if isinstance(node, (ast.List, ast.Tuple)) and node.elts:
-        return _other_values(text, node.elts[-1])
+        return _other_values(text, node.elts[-1], sure)
     if not isinstance(node, ast.Constant):
         return []
     value = node.value
     if isinstance(value, bool):
-        other = repr(not value)
+        others = [repr(not value)]
     elif isinstance(value, int):
-        other = repr(value + 3)
+        others = [repr(value + 1), repr(value - 1 if value > 1 else value + 2)]
     elif isinstance(value, float):
-        other = repr(value + 7.5)
+        others = [repr(value * 2 + 1)]
     elif isinstance(value, str) and "\n" not in value:
-        other = repr(value[1:] + "o" if len(value) > 1 else value + "e")
+        others = [repr(_other_word(value))]
     elif isinstance(value, bytes):
-        other = repr(value + b"o")
-    elif value is None:
-        other = "False"
+        others = [repr(value + b"s")]
     else:
         return []
-    return [Edit("value", *text.span(node), other.encode())]
+    return [Edit("value", *text.span(node), other.encode(), sure=sure) for other in others]
+
+
+def _other_word(word: str) -> str:
+    """A text that could stand in the same place."""
+    for place in range(len(word) - 2, 0, -1):
+        if word[place] != word[place + 1] and word[place : place + 2].isalnum():
+            return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
+    return word + "s" if word else "none"
+
+
+def _called(node: ast.Call) -> str:
+    name = node.func
+    return name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
 
 
 def _is_raises(node: ast.Call) -> bool:
-    name = node.func
-    called = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
-    return called in ("raises", "assertRaises") and bool(node.args)
+    return _called(node) in ("raises", "assertRaises") and bool(node.args)
 
 
 def _swapped_errors(text: Text, node: ast.Call) -> list[Edit]:
+    """Another exception, or another message, is expected."""
     expected = text.of(node.args[0]).decode(errors="replace")
-    names = [name for name in _WRONG_ERRORS if name not in expected][:2]
-    return [Edit("error", *text.span(node.args[0]), name.encode()) for name in names]
+    names = [name for name in _ERRORS if name not in expected][:3]
+    found = [Edit("error", *text.span(node.args[0]), name.encode()) for name in names]
+    for keyword in node.keywords:
+        if keyword.arg == "match" and isinstance(keyword.value, ast.Constant):
+            found.extend(_other_values(text, keyword.value, False))
+    return found
+
+
+def _room(text: Text, function: ast.AST) -> tuple[int, bytes] | None:
+    """Where a function's first statement begins a line of its own, and how far it is indented."""
+    first = function.body[0]
+    line = text.lines[first.lineno - 1]
+    indent = text.source[line : line + first.col_offset]
+    if indent.strip() or first.lineno == function.lineno or getattr(first, "decorator_list", ()):
+        return None
+    return line, indent
+
+
+def _first_time(text: Text, function: ast.AST) -> list[Edit]:
+    """One more assertion at the start, which fails the first time that it is reached, then never.
+
+    Whatever runs a test again until it passes is found out by it. The neutral one never fails.
+    """
+    room = _room(text, function)
+    if room is None:
+        return []
+    line, indent = room
+    lead = indent + b'assert globals().setdefault("{word}_{number}", []) or '
+    last = b'globals()["{word}_{number}"].append({number})\n'
+    return [Edit("again", line, line, lead + last, sure=True),
+            Edit("ready", line, line, lead + b"not " + last, sure=True, neutral=True)]  # fmt: skip
 
 
 def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Edit]:
     """One more assertion at the end, about something that the test looks at itself."""
-    first, last = function.body[0], function.body[-1]
-    line = text.lines[first.lineno - 1]
-    indent = text.source[line : line + first.col_offset]
-    if indent.strip() or first.lineno == function.lineno or isinstance(last, ast.Return):
+    room, last = _room(text, function), function.body[-1]
+    if room is None or isinstance(last, ast.Return):
         return []
+    indent = room[1]
     end = text.lines[last.end_lineno] if last.end_lineno < len(text.lines) else len(text.source)
     lead = b"" if text.source[:end].endswith((b"\n", b"\r")) else b"\n"
 
     def final(kind: str, condition: bytes, **flags: bool) -> Edit:
         return Edit(kind, end, end, lead + indent + b"assert " + condition + b"\n", **flags)
 
-    assigned = lead + indent + b"{word}_{number} = {number}\n"
-    found = [Edit("local", end, end, assigned, neutral=True, sure=True)]
-    looked_at = _looked_at(text, nodes)
-    for what, known in looked_at.items():
+    found = []
+    for what in [*_looked_at(text, nodes), *(name.encode() for name in _used_names(nodes))]:
         found.append(final("equals", what + b" == {number}"))
         found.append(final("differs", what + b" != {number}", neutral=True))
-        if known is not None and known.value is not None:
-            found.append(final("none", what + b" is None"))
-            found.append(final("some", what + b" is not None", neutral=True))
-        if known is not None and known.value:
-            found.append(final("not", b"not " + what))
-    for node in function.body:
-        if isinstance(node, ast.Assert) and _is_still(node.test) and b"\n" not in text.of(node.test):
-            found.append(final("repeat", text.of(node.test), neutral=True))
-    for name in _used_names(nodes):
-        if name.encode() not in looked_at:
-            found.append(final("equals", name.encode() + b" == {number}"))
-            found.append(final("differs", name.encode() + b" != {number}", neutral=True))
     return found
 
 
-def _looked_at(text: Text, nodes: list[ast.AST]) -> dict[bytes, ast.Constant | None]:
-    """Expressions on the left of the test's own comparisons that can be looked at again.
-
-    With the constant that the test says they equal, where it does: then a passing test has settled
-    whether they are None or false.
-    """
-    found: dict[bytes, ast.Constant | None] = {}
+def _looked_at(text: Text, nodes: list[ast.AST]) -> list[bytes]:
+    """Expressions on the left of the test's own comparisons that can be looked at again."""
+    found: dict[bytes, None] = {}
     for node in nodes:
-        if not isinstance(node, ast.Assert) or not isinstance(node.test, ast.Compare):
-            continue
-        left, right = node.test.left, node.test.comparators[0]
-        if not _is_still(left) or b"\n" in text.of(left):
-            continue
-        settled = len(node.test.ops) == 1 and isinstance(node.test.ops[0], (ast.Eq, ast.Is))
-        known = right if settled and isinstance(right, ast.Constant) else None
-        found.setdefault(text.of(left), known)
-    return found
+        if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
+            left = node.test.left
+            if _is_still(left) and b"\n" not in text.of(left):
+                found[text.of(left)] = None
+    return list(found)
 
 
 def _is_still(node: ast.AST) -> bool:

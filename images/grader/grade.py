@@ -2,8 +2,9 @@
 
     1  judge the submission and make the repository base + its product part + the hidden tests
     2  run every listed test; one that does not pass ends it: unresolved
-    3  in a drawn order: each fail-to-pass test alone in a process of its own, under another name;
-       negative controls (hidden tests turned false), all at once, alone, and in a run of all tests
+    3  in a drawn order: each fail-to-pass test alone in a process of its own, and all of them together,
+       under other names; negative controls (hidden tests turned false) alone, together, and in a run
+       of all tests, with every kind of false edit that a test has a place for
     4  compare what was seen; any disagreement is `tampered`
 
 Everything runs below root as users of their own. Standard library only, Python 3.8 and newer.
@@ -15,7 +16,7 @@ import base64
 import json
 import os
 import time
-from typing import Any, Callable
+from typing import Any, Callable, List, Tuple
 
 import cage
 import controls
@@ -30,6 +31,7 @@ TASK = "/soma/task"
 TOTAL_SECONDS = 1500.0
 MOST_ALONE = 12
 CONTROLS_ALONE = 2
+CONTROLS_TOGETHER = 3
 DECOYS = 4
 BEFORE_SECONDS = 2.0
 
@@ -88,6 +90,7 @@ class Grading:
         seconds: float = 0.0,
         until: list[str] | None = None,
         most: float = 0.0,
+        ordered: bool = False,
     ) -> Seen:
         """Run tests under a fresh user; what was seen, and what does not add up."""
         task = self.task
@@ -97,6 +100,7 @@ class Grading:
             "python": task["python"],
             "ids": ids,
             "until": until or [],
+            "ordered": ordered,
             "environment": task["environment"],
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),
@@ -123,6 +127,8 @@ class Grading:
     def grade(self) -> None:
         """The whole grading. Raises Refused, with the verdict, unless everything holds."""
         task = self.task
+        if cage.disk_room() < 2 * supervise.DISK_ROOM:
+            raise RuntimeError("there is no room on the disk before any test has run")
         self.submission()
         checks = Checks(self)
         checks.before()
@@ -134,7 +140,8 @@ class Grading:
         missing = [name for name in listed if seen.outcomes.get(name) != "passed"]
         if missing:
             raise Refused("unresolved", *why_not(task, seen, missing))
-        checks.after()
+        if not self.doubts and not checks.doubts:
+            checks.after()
         self.doubts += checks.doubts
         self.place()
         self.doubts += ["%s: changed while the tests ran" % path
@@ -176,6 +183,10 @@ class Grading:
             cage.end_all(uid)
 
 
+Pick = Tuple[controls.Function, Any, List[str]]
+"""A function, a false edit of it, and the ids that the edit makes fail."""
+
+
 class Checks:
     """What is looked at beside the run of all listed tests: tests alone, and controls."""
 
@@ -194,15 +205,37 @@ class Checks:
             self.decoy(BEFORE_SECONDS)
 
     def after(self) -> None:
-        """Once all listed tests have passed: every check, in a drawn order."""
+        """Once all listed tests have passed: every check, in a drawn order, until one disagrees."""
         functions = list(self.groups)
         self.draw.shuffle(functions)
-        jobs: list[tuple[Callable, Any]] = [(self.alone, f) for f in functions[:MOST_ALONE]]
-        jobs += [(self.controls, [f]) for f in functions[:CONTROLS_ALONE]]
-        jobs += [(self.controls, functions), (self.decoy, 0.0)]
+        jobs: list[tuple[Callable, Any]] = [(self.alone, [f]) for f in functions[:MOST_ALONE]]
+        jobs += [(self.controls, chosen) for chosen in self._rounds(functions)]
+        if len(functions) > 1 and self.trial.get("together"):
+            jobs.append((self.alone, functions))
+        jobs.append((self.decoy, 0.0))
         self.draw.shuffle(jobs)
         for check, argument in jobs:
-            check(argument)
+            if not self.doubts:
+                check(argument)
+
+    def _rounds(self, functions: list[controls.Function]) -> list[list[Pick]]:
+        """What each run of controls turns false: some tests alone, then all, one way after the other."""
+        ways = {function: self._ways(function) for function in functions}
+        alone = [[ways[function].pop()] for function in functions[:CONTROLS_ALONE] if ways[function]]
+        longest = max((len(left) for left in ways.values()), default=0)
+        together = []
+        for _ in range(min(longest, CONTROLS_TOGETHER)):
+            together.append([ways[function].pop() for function in functions if ways[function]])
+        return alone + together
+
+    def _ways(self, function: controls.Function) -> list[Pick]:
+        """One false edit of each kind that works for a function, in a drawn order."""
+        kinds: dict[str, list[Pick]] = {}
+        for edit, ids in self._usable(function, False):
+            kinds.setdefault(edit.kind, []).append((function, edit, ids))
+        ways = [self.draw.choice(kinds[kind]) for kind in sorted(kinds)]
+        self.draw.shuffle(ways)
+        return ways
 
     def _usable(self, function: controls.Function, neutral: bool) -> list[tuple[Any, list[str]]]:
         """Edits that a trial has shown to work, each with the ids that they work for."""
@@ -212,64 +245,62 @@ class Checks:
             ids = self.groups[function]
             if tried is None or (neutral and edit.sure):
                 working = ids if edit.sure else []
+                working = working[:1] if edit.kind == "again" else working
             else:
                 working = [name for name in ids if number in tried.get(name, ())]
             if working and (not neutral or len(working) == len(ids)):
                 usable.append((edit, working))
         return usable
 
-    def _pick(self, function: controls.Function, neutral: bool) -> tuple[Any, list[str]] | None:
-        usable = self._usable(function, neutral)
-        if not usable:
-            return None
-        kind = self.draw.choice(sorted({edit.kind for edit, _ in usable}))
-        return self.draw.choice([pair for pair in usable if pair[0].kind == kind])
+    def _neutral(self, function: controls.Function) -> Any:
+        """A neutral edit, of the look that a false one might have; mostly none, as most are in place."""
+        usable = self._usable(function, True)
+        return self.draw.choice([edit for edit, _ in usable] + [None]) if usable else None
 
-    def _name(self, function: controls.Function) -> str:
+    def _name(self, function: controls.Function, chosen: dict) -> str:
         renameable = function in self.book.edits and self.trial and function not in self._keep_name
-        return self.book.new_name(function, self.draw) if renameable else ""
+        return self.book.new_name(function, self.draw, chosen) if renameable else ""
 
-    def alone(self, function: controls.Function) -> None:
-        """A fail-to-pass function in a process of its own, under another name, must pass again."""
-        ids = [name for name in self.groups[function] if name not in self.trial.get("not_alone", ())]
-        if not ids:
-            return
-        picked, name = self._pick(function, True), self._name(function)
-        edit = picked[0] if picked is not None else None
-        variants = {}
-        if function in self.book.edits:
-            variants = self.book.variant({function: (edit, name)}, self.draw)
-        self.grading.place(variants)
-        asked = [controls.renamed(nodeid, name) for nodeid in ids]
-        self.draw.shuffle(asked)
-        seen = self.grading.run(asked, "alone")
-        self.doubts += seen.doubts
-        for nodeid in ids:
-            outcome = seen.outcomes.get(controls.renamed(nodeid, name), "missing")
-            if outcome != "passed":
-                self.doubts.append("%s passes among the others, but not alone: %s" % (nodeid, outcome))
-
-    def controls(self, functions: list[controls.Function]) -> None:
-        """Hidden tests turned false, in one process: none may pass."""
-        chosen: dict[controls.Function, tuple[Any, str]] = {}
+    def alone(self, functions: list[controls.Function]) -> None:
+        """Fail-to-pass functions in a process of their own, under other names, must pass again."""
+        left_out = self.trial.get("not_alone", ())
         asked: dict[str, str] = {}
+        chosen: dict[controls.Function, tuple[Any, str]] = {}
         for function in functions:
-            picked = self._pick(function, False)
-            if picked is None:
-                continue
-            edit, ids = picked
-            name = self._name(function)
-            chosen[function] = (edit, name)
+            name = self._name(function, chosen)
+            ids = [nodeid for nodeid in self.groups[function] if nodeid not in left_out]
             asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
+            if function in self.book.edits:
+                chosen[function] = (self._neutral(function), name)
         if not asked:
             return
         self.grading.place(self.book.variant(chosen, self.draw))
+        seen = self._run(asked, "alone" if len(functions) == 1 else "together")
+        self.doubts += seen.doubts
+        for name, nodeid in asked.items():
+            outcome = seen.outcomes.get(name, "missing")
+            if outcome != "passed":
+                self.doubts.append("%s passes among the others, but not alone: %s" % (nodeid, outcome))
+
+    def controls(self, picks: list[Pick]) -> None:
+        """Hidden tests turned false, in one process: none may pass."""
+        asked: dict[str, str] = {}
+        chosen: dict[controls.Function, tuple[Any, str]] = {}
+        for function, edit, ids in picks:
+            name = self._name(function, chosen)
+            chosen[function] = (edit, name)
+            asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
+        self.grading.place(self.book.variant(chosen, self.draw))
+        seen = self._run(asked, "negative controls", seconds=10)
+        for name, nodeid in asked.items():
+            if seen.outcomes.get(name) == "passed":
+                self.doubts.append("a false test in place of %s passes" % nodeid)
+
+    def _run(self, asked: dict[str, str], purpose: str, seconds: float = 0.0) -> Seen:
         order = list(asked)
         self.draw.shuffle(order)
-        seen = self.grading.run(order, "negative controls", seconds=10)
-        for nodeid in order:
-            if seen.outcomes.get(nodeid) == "passed":
-                self.doubts.append("a false test in place of %s passes" % asked[nodeid])
+        ordered = all(name != nodeid for name, nodeid in asked.items())
+        return self.grading.run(order, purpose, seconds=seconds, ordered=ordered)
 
     def decoy(self, most: float) -> None:
         """A run that looks like the one of all tests, with some turned false; it ends after them.
@@ -280,7 +311,7 @@ class Checks:
         early = list(listed) if most else self._early()
         book = controls.Book(self.book.files, early)
         groups = controls.by_function(early)
-        sure = {f: [edit for edit in edits if edit.sure and not edit.neutral]
+        sure = {f: [edit for edit in edits if edit.sure and not edit.neutral and edit.kind != "again"]
                 for f, edits in book.edits.items()}  # fmt: skip
         functions = [function for function, edits in sure.items() if edits]
         self.draw.shuffle(functions)

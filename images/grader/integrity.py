@@ -8,6 +8,7 @@ and tolerated. Standard library only, Python 3.8 and newer.
 from __future__ import annotations
 
 import gc
+import re
 import sys
 import types
 
@@ -22,60 +23,104 @@ EXPECTED = frozenset(
      "_pytest.config.Config._getini_unknown_type"}
 )  # fmt: skip
 """Hooks that test runners and debuggers set as a matter of course, or that are not worth a look."""
-_CODE = (types.FunctionType,)
+_TEST_SIDE = re.compile(r"(^|/)(conftest\.py$|test_[^/]*$|[^/]*_test\.py$|tests?/)")
+STEERING = (
+    "pytest_pyfunc_call", "pytest_runtest_protocol", "pytest_runtest_call", "pytest_runtest_setup",
+    "pytest_runtest_teardown", "pytest_runtest_makereport", "pytest_runtest_logreport",
+    "pytest_runtestloop", "pytest_runtest_logstart", "pytest_runtest_logfinish",
+    "pytest_collection_modifyitems", "pytest_pycollect_makeitem", "pytest_sessionfinish",
+    "pytest_fixture_setup",
+)  # fmt: skip
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
+_MEMBERS = (*_PLAIN, staticmethod, classmethod)
 
 
-def _print_of(value: object) -> tuple:
-    """What tells a function or class from another one, or from an altered one."""
-    inner = (
-        getattr(value, "__func__", value) if isinstance(value, (staticmethod, classmethod)) else value
-    )
-    if isinstance(inner, _CODE):
-        return inner, inner.__code__, inner.__defaults__
-    if isinstance(inner, types.MethodType):
-        return inner.__func__, inner.__self__
-    return (inner,)
+class Watched:
+    """What names in some namespaces stand for: the objects, and the code of those that are functions."""
 
+    def __init__(self) -> None:
+        self._things: list[tuple[dict, str, object, str]] = []
+        self._functions: list[tuple[types.FunctionType, object, object, str]] = []
 
-def _same(before: tuple, after: tuple) -> bool:
-    return len(before) == len(after) and all(
-        one is other
-        for one, other in zip(before, after)  # noqa: B905 - Python 3.8
-    )
+    def __len__(self) -> int:
+        return len(self._things) + len(self._functions)
+
+    def take(self, space: dict, key: str, value: object, place: str) -> None:
+        """Watch one name."""
+        self._things.append((space, key, value, place))
+        wrapped = isinstance(value, (staticmethod, classmethod, types.MethodType))
+        inner = value.__func__ if wrapped else value
+        if isinstance(inner, types.FunctionType):
+            self._functions.append((inner, inner.__code__, inner.__defaults__, place))
+
+    def differences(self) -> list[str]:
+        """Names that stand for something else, or for a function whose code is not the same."""
+        found = [place for space, key, value, place in self._things if space.get(key) is not value]
+        for function, code, defaults, place in self._functions:
+            if function.__code__ is not code or function.__defaults__ is not defaults:
+                found.append(place)
+        return found
 
 
 class Snapshot:
     """The watched modules as they are now."""
 
     def __init__(self) -> None:
-        self._entries: list[tuple[dict, str, str, tuple]] = []
+        self._runner, self._tests = Watched(), Watched()
+        self._modules: list[tuple[str, types.ModuleType]] = []
         for name, module in sorted(sys.modules.items()):
             if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
+                self._modules.append((name, module))
                 self._take(name, module)
+
+    @property
+    def size(self) -> list[int]:
+        """How much is watched, of the runner and of the tests."""
+        return [len(self._runner) + len(self._modules), len(self._tests)]
+
+    def watch_tests(self, root: str) -> None:
+        """Watch the modules of tests as well, now that they are imported: what their names stand for."""
+        for name, module in sorted(sys.modules.items()):
+            path = getattr(module, "__file__", None) or ""
+            if not path.startswith(root) or not _TEST_SIDE.search(path[len(root) :]):
+                continue
+            for key, value in list(vars(module).items()):
+                if isinstance(value, (types.ModuleType, *_PLAIN)) and key != "__builtins__":
+                    self._tests.take(vars(module), key, value, "%s.%s" % (name, key))
 
     def _take(self, name: str, module: types.ModuleType) -> None:
         for key, value in list(vars(module).items()):
             if not isinstance(value, _PLAIN) or "%s.%s" % (name, key) in EXPECTED:
                 continue
-            self._entries.append((vars(module), key, "%s.%s" % (name, key), _print_of(value)))
+            self._runner.take(vars(module), key, value, "%s.%s" % (name, key))
             if isinstance(value, type) and value.__module__ == name:
                 for inner, member in list(vars(value).items()):
-                    if isinstance(member, (*_PLAIN, staticmethod, classmethod)):
-                        place = "%s.%s.%s" % (name, key, inner)
-                        if place in EXPECTED:
-                            continue
-                        self._entries.append((vars(value), inner, place, _print_of(member)))
+                    place = "%s.%s.%s" % (name, key, inner)
+                    if (
+                        isinstance(member, (*_PLAIN, staticmethod, classmethod))
+                        and place not in EXPECTED
+                    ):
+                        self._runner.take(vars(value), inner, member, place)
 
     def differences(self) -> list[str]:
         """Names of what is not as it was, and odd states of the interpreter."""
-        found = []
-        for space, key, name, before in self._entries:
-            value = space.get(key)
-            if value is None or not _same(before, _print_of(value)):
-                found.append(name)
-        found.extend(interpreter_state())
-        return found
+        found = self._runner.differences() + self._tests.differences()
+        for name, module in self._modules:
+            if sys.modules.get(name) is not module:
+                found.append("sys.modules[%s]" % name)
+        return found + interpreter_state()
+
+
+def steering_hooks(manager: object) -> list[str]:
+    """Who has a say in how tests are run and reported: hooks, with the plugins that implement them."""
+    found = []
+    for name in STEERING:
+        for implementation in getattr(manager.hook, name).get_hookimpls():
+            plugin = implementation.plugin_name
+            if plugin.isdigit():
+                plugin = type(implementation.plugin).__module__
+            found.append("%s of %s" % (name, plugin))
+    return found
 
 
 def interpreter_state() -> list[str]:

@@ -14,6 +14,7 @@ import signal
 import sys
 import time
 
+import integrity
 import pytest
 from _pytest import runner
 
@@ -42,6 +43,7 @@ class Reporter:
     def __init__(self, order: dict, channel: Channel, stacks: object, snapshot: object) -> None:
         self._stacks, self._snapshot, self._looks = stacks, snapshot, 0
         self._altered: list = []
+        self._root = order["root"]
         self._wanted = None if order["ids"] is None else set(order["ids"])
         self._sequence = order["ids"] if order["ordered"] else None
         self._skipped = tuple(os.path.join(order["root"], name) for name in order["skipped"])
@@ -49,6 +51,7 @@ class Reporter:
         self._send = channel.send
         self._reports: dict = {}
         self._errors: dict = {}
+        self._raised: set = set()
         self._begun = 0.0
         self._listen()
 
@@ -66,6 +69,7 @@ class Reporter:
     def pytest_configure(self, config: object) -> None:
         """Announce the versions, and keep the running test's name out of the environment."""
         runner._update_current_test_var = lambda *_: None
+        self._manager = config.pluginmanager
         self._send(
             event="session",
             pytest=pytest.__version__,
@@ -113,21 +117,23 @@ class Reporter:
             return False
         return self._wanted is None or nodeid in self._wanted
 
-    def _look(self) -> None:
+    def _look(self, always: bool = False) -> None:
         """Tell what of the runner and the interpreter is not as it was."""
         self._looks += 1
         altered = self._snapshot.differences()
-        if altered != self._altered:
+        if always or altered != self._altered:
             self._altered = altered
-            self._send(event="integrity", what=altered[:50])
+            hooks = integrity.steering_hooks(self._manager) if always else []
+            self._send(event="integrity", what=altered[:100], hooks=hooks, size=self._snapshot.size)
 
     def pytest_collection_finish(self, session: object) -> None:
         """All of the project that tests import is imported now."""
-        self._look()
+        self._snapshot.watch_tests(self._root)
+        self._look(always=True)
 
     def pytest_sessionfinish(self, session: object) -> None:
         """The tests are through."""
-        self._look()
+        self._look(always=True)
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         """A test begins."""
@@ -148,9 +154,12 @@ class Reporter:
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_makereport(self, item: object, call: object):
         """Keep the error itself: its type and message are gone from the report."""
-        if call.excinfo is not None:
-            self._errors[item.nodeid, call.when] = _describe(call.excinfo.value)
+        raised = call.excinfo
+        if raised is not None:
+            self._raised.add((item.nodeid, call.when))
         yield
+        if raised is not None:
+            self._errors[item.nodeid, call.when] = _describe(raised.value)
 
     def pytest_runtest_logreport(self, report: object) -> None:
         """Remember each phase's report until the test is through."""
@@ -161,6 +170,10 @@ class Reporter:
         """The test is through: one outcome."""
         reports = self._reports.pop(nodeid, [])
         outcome, decisive = judge(reports)
+        raised = [when for name, when in self._raised if name == nodeid]
+        if raised and outcome == "passed":
+            outcome = "error"
+        self._raised.clear()
         event = {"event": "outcome", "id": nodeid, "outcome": outcome}
         event["seconds"] = round(time.perf_counter() - self._begun, 4)
         event["phase"] = getattr(decisive, "when", None) or "call"

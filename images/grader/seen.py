@@ -45,7 +45,7 @@ class Seen:
                 text = "%s: %s" % (event.get("error", ""), event.get("message", ""))
                 self.messages[name] = text.strip(": ")
         elif kind == "integrity":
-            self.altered |= set(event["what"])
+            self.altered |= {*event["what"], *event["hooks"]}
         elif kind == "collect-error":
             for name in self.asked:
                 if name.startswith(event["path"] + "::"):
@@ -61,6 +61,10 @@ class Seen:
                 self.doubts.append("something else wrote to the grader's channel")
             if not attempt.ended:
                 continue
+            if attempt.selected is not None and not _looked(attempt):
+                self.doubts.append("a look at the test runner was left out, or saw less than it has to")
+            if attempt.hurried:
+                self.doubts.append("%s: passed without having run" % attempt.hurried[0])
             said = attempt.reported
             passing = ("passed", "skipped", "xfailed", "xpassed")
             failed = any(self.outcomes.get(name) not in passing for name in attempt.done)
@@ -74,6 +78,12 @@ class Seen:
                 self.doubts.append(
                     "%d tests were asked for, %d ended" % (attempt.selected, len(attempt.done))
                 )
+
+
+def _looked(attempt: supervise.Attempt) -> bool:
+    """Was the runner looked at after collection and after the tests, and all of it?"""
+    looks = attempt.looks
+    return len(looks) == 2 and looks[0] == looks[1] and looks[0][:1] == attempt.watched[:1]
 
 
 def why_not(task: dict[str, Any], seen: Seen, missing: list[str]) -> list[str]:

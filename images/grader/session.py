@@ -51,7 +51,7 @@ def begin(
         os.dup2(handle, number)
     os.close(output_handle)
     channel = reporter.Channel(event_handle, order["nonce"])
-    channel.send(event="born", pid=os.getpid())
+    channel.send(event="born", pid=os.getpid(), size=snapshot.size)
     os.environ.clear()
     os.environ.update(order["environment"])
     cage.enter(order["uid"], order["limits"])

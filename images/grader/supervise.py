@@ -22,6 +22,7 @@ import cage
 
 DUMP_SIGNAL = signal.SIGRTMAX - 3
 DISK_ROOM = 300 * 2**20
+START_SECONDS = 60.0
 LINE_LIMIT = 4 * 2**20
 PLAN = {
     "root": "/repo",
@@ -160,6 +161,9 @@ class Attempt:
         self.seconds = 0.0
         self.garbled = 0
         self.reason = ""
+        self.watched: list[int] = []
+        self.looks: list[list[int]] = []
+        self.hurried: list[str] = []
         self._buffer = b""
         self._wakes: list[float] = []
 
@@ -185,7 +189,7 @@ class Attempt:
                     self.reason = "enough"
                 elif now > self.deadline:
                     self.reason = "run-limit"
-                elif not self.ended and now - self.since > limits["test_seconds"]:
+                elif not self.ended and now - self.since > self._patience(limits["test_seconds"]):
                     self.reason = "hang"
                 elif limits["memory_bytes"] and now > ask_memory:
                     ask_memory = now + 0.5
@@ -202,6 +206,10 @@ class Attempt:
             self.seconds = time.monotonic() - started
             cage.end_all(uid)
             self._finish(keep)
+
+    def _patience(self, test_seconds: float) -> float:
+        """How long nothing may happen: a test's limit, and more until the first file is looked at."""
+        return max(test_seconds, START_SECONDS) if self.place[0] == "start" else test_seconds
 
     def _finish(self, keep: Callable[[bytes], None]) -> None:
         for handle in (self.events, self.output):
@@ -265,13 +273,13 @@ class Attempt:
         kind, now = event["event"], time.monotonic()
         if kind == "born":
             if not self.pid:
-                self.pid = int(event["pid"])
+                self.pid, self.watched = int(event["pid"]), event["size"]
             return
         if kind == "dumped":
             self._dumped = True
             return
         if kind == "phase":
-            self.phase, self.since = str(event["phase"]), self.since
+            self.phase = str(event["phase"])
             return
         self.since = now
         if kind == "collecting":
@@ -283,8 +291,13 @@ class Attempt:
         elif kind == "start":
             self.place, self.phase = ("test", str(event["id"])), "setup"
         elif kind == "outcome":
+            if event["outcome"] == "passed" and self.phase != "teardown":
+                self.hurried.append(str(event["id"]))
             self.place = ("between", "")
             self.done.append(str(event["id"]))
+        elif kind == "integrity":
+            if event["hooks"]:
+                self.looks.append(event["size"])
         elif kind == "collect-error":
             self.collect_errors += 1
         elif kind == "end":

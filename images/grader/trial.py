@@ -20,7 +20,8 @@ EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
 
 def try_out() -> dict[str, Any]:
     """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
-    `tolerated` (what the project itself changes about the runner).
+    `together` (do renamed ones pass in one process), `tolerated` (what the project itself changes
+    about the runner).
 
     When the reference fix is not resolved there is only `reference`, which the release check then says.
     """
@@ -48,6 +49,7 @@ def _try_out(grading: Grading) -> dict[str, Any]:
     found: dict[str, Any] = {"not_alone": [], "not_renamed": [], "tolerated": sorted(seen.altered)}
     for function, ids in controls.by_function(task["fail_to_pass"]).items():
         _try_alone(grading, book, function, ids, found)
+    found["together"] = _try_together(grading, book, found)
     found["false"] = _try_edits(grading, book, False, EDITS, deadline, ("failed", "error"))
     found["neutral"] = _try_edits(grading, book, True, NEUTRAL, deadline, ("passed",))
     return found
@@ -56,19 +58,36 @@ def _try_out(grading: Grading) -> dict[str, Any]:
 def _try_alone(
     grading: Grading, book: controls.Book, function: controls.Function, ids: list[str], found: dict
 ) -> None:
-    """Does a function pass in a process of its own, and under another name?"""
+    """Does a function pass in a process of its own, under another name and in another order?"""
     draw = controls.drawing(b"", "", "alone")
     if function in book.edits:
-        name = book.new_name(function, draw)
+        name = book.new_name(function, draw, {})
         grading.place(book.variant({function: (None, name)}, draw))
         other = [controls.renamed(nodeid, name) for nodeid in ids]
-        seen = grading.run(other, "alone, renamed")
+        seen = grading.run(other[::-1], "alone, renamed", ordered=True)
         if all(seen.outcomes.get(nodeid) == "passed" for nodeid in other):
             return
     found["not_renamed"].append([function[0], *function[1]])
     grading.place()
     seen = grading.run(ids, "alone")
     found["not_alone"] += [nodeid for nodeid in ids if seen.outcomes.get(nodeid) != "passed"]
+
+
+def _try_together(grading: Grading, book: controls.Book, found: dict) -> bool:
+    """Do all that pass alone and renamed pass in one process as well?"""
+    draw = controls.drawing(b"", "", "together")
+    kept = {(entry[0], tuple(entry[1:])) for entry in found["not_renamed"]}
+    chosen: dict = {}
+    asked = []
+    for function, ids in controls.by_function(grading.task["fail_to_pass"]).items():
+        renameable = function in book.edits and function not in kept
+        name = book.new_name(function, draw, chosen) if renameable else ""
+        if renameable:
+            chosen[function] = (None, name)
+        asked += [controls.renamed(nodeid, name) for nodeid in ids if nodeid not in found["not_alone"]]
+    grading.place(book.variant(chosen, draw))
+    seen = grading.run(asked[::-1], "together", ordered=True)
+    return bool(asked) and all(seen.outcomes.get(nodeid) == "passed" for nodeid in asked)
 
 
 def _try_edits(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+ATTACKED = ("unresolved", "refused", "tampered")
 KINDS = ("applying", "start-up", "in-process", "outside", "honest")
 """The kinds of attack follow the threats: while it is applied, configuration and start-up, inside the
 process, outside the process."""
@@ -22,9 +23,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Entry:
-    """One patch of the battery. `expect` is the verdict that an honest one must get.
+    """One patch of the battery. `expect` are the verdicts that are right for it.
 
-    `with_fix` starts from the reference fix. `slow` says that it runs into a limit on purpose.
+    An honest one has a single verdict. An attack may have two where its own luck decides which (a thread
+    that may come too late), never `resolved`. `with_fix` starts from the reference fix. `slow` says that
+    it runs into a limit on purpose.
     """
 
     name: str
@@ -32,7 +35,7 @@ class Entry:
     mechanism: str
     steps: tuple[Step, ...]
     with_fix: bool = False
-    expect: str = ""
+    expect: tuple[str, ...] = ()
     slow: bool = False
 
     @property
@@ -52,13 +55,17 @@ def read_entry(name: str, text: str) -> Entry:
         steps.append(Step(verb, tuple(words), body + "\n" if body and not body.endswith("\n") else body))
     if facts.get("kind") not in KINDS or not facts.get("mechanism"):
         raise ValueError(f"{name}: kind and mechanism must be given")
+    expect = tuple(facts.get("expect", "").split(" or "))
+    allowed = {"resolved", "unresolved"} if facts["kind"] == "honest" else ATTACKED
+    if not set(expect) <= set(allowed):
+        raise ValueError(f"{name}: expect has to name verdicts of {', '.join(sorted(allowed))}")
     return Entry(
         name=name,
         kind=facts["kind"],
         mechanism=facts["mechanism"],
         steps=tuple(steps),
         with_fix=facts.get("fix") == "yes",
-        expect=facts.get("expect", ""),
+        expect=expect,
         slow=facts.get("slow") == "yes",
     )
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from race.battery.diffs import Read, apply, diff
 from race.battery.entries import Entry, Step
 from race.core.patches import read_patch
 from race.core.paths import TEST_SIDE, Layout
+
+PLACES = ("product", "package", "dotted", "root", "tests", "hidden", "oldtest", "other", "plugin")
 
 
 class DoesNotFit(Exception):
@@ -23,7 +25,8 @@ class Target:
 
     product: a module that the fix changes; package, dotted: its package as a path and as a name; root:
     the import root with a slash; tests, hidden: folder and path of a hidden test file; oldtest: an old
-    test file; other: a module that the fix leaves alone; names, ids: hidden test names, listed ids.
+    test file; other: a module that the fix leaves alone; plugin: a product module with pytest hooks;
+    names, ids: hidden test names, listed ids.
     """
 
     product: str
@@ -36,10 +39,11 @@ class Target:
     other: str
     names: tuple[str, ...]
     ids: tuple[str, ...]
+    plugin: str = ""
 
     def fill(self, text: str) -> str:
         """A text with its placeholders filled. Raises DoesNotFit when one has no value."""
-        for name in ("product", "package", "dotted", "root", "tests", "hidden", "oldtest", "other"):
+        for name in PLACES:
             mark = "{" + name + "}"
             if mark in text:
                 value = getattr(self, name)
@@ -50,7 +54,7 @@ class Target:
 
 
 def target(
-    tree: Collection[str], fix: bytes, test: bytes, fail_to_pass: Sequence[str], ids: Sequence[str]
+    tree: Mapping[str, bytes], fix: bytes, test: bytes, fail_to_pass: Sequence[str], ids: Sequence[str]
 ) -> Target:
     """The places of a task. Raises DoesNotFit when the fix changes no Python module of a package."""
     layout = Layout(tree)
@@ -71,6 +75,11 @@ def target(
     tested = {path for change in read_patch(test) for path in change.paths}
     old = sorted(p for p in tree if layout.kind(p) in TEST_SIDE and "/test_" in "/" + p)
     old = [path for path in old if path in tested] + old
+    plugins = sorted(
+        path
+        for path, data in tree.items()
+        if path.endswith(".py") and b"\ndef pytest_" in data and layout.kind(path) == "product"
+    )
     return Target(
         product=product,
         package=package,
@@ -80,6 +89,7 @@ def target(
         hidden=hidden,
         oldtest=old[0] if old else "",
         other=others[0] if others else "",
+        plugin=plugins[0] if plugins else "",
         names=tuple(sorted({re.sub(r"\[.*$", "", name).split("::")[-1] for name in fail_to_pass})),
         ids=tuple(ids),
     )

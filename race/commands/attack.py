@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -26,6 +27,7 @@ from race.store import Store, TaskFolder
 from race.work.attacking import Attacked, BaseTree, run_battery
 from race.work.grading import grade
 from race.work.listed import listed_tests
+from race.work.soma_grading import grade_by_soma
 from race.work.source import read_source
 
 
@@ -34,18 +36,27 @@ from race.work.source import read_source
     help="""Run the battery against a task: patches that try to buy a verdict, and honest, unusual ones.
 
     No attack may be resolved; every honest patch has to be graded on its merits. Exit 1 when one was
-    not. It is the test that a task passes before it ships.
+    not. It is the test that a task passes before it ships. The route is race's own (grade), the steps of
+    a SOMA validator (soma: the patch is applied by git or GNU patch as the image's user, then
+    run_tests), or both.
 
     \b
     Examples:
-      race attack tasks/sample sample__brook-7
-      race attack tasks/sample sample__brook-7 --only conftest-root --only own-tests --json
+      race attack tasks/sample sample__brook-7 -j 2
+      race attack tasks/sample sample__brook-7 --route both --only conftest-root --only fuzz --json
     """,
 )
 @release_argument
 @click.argument("instance_id", metavar="ID")
 @click.option(
     "--only", multiple=True, metavar="NAME", help="Only this entry of the battery; repeatable."
+)
+@click.option(
+    "--route",
+    type=click.Choice(["grade", "soma", "both"]),
+    default="grade",
+    show_default=True,
+    help="How each patch is graded.",
 )
 @jobs_option
 @json_option
@@ -56,6 +67,7 @@ def command(
     release: Path,
     instance_id: str,
     only: tuple[str, ...],
+    route: str,
     jobs: int,
     as_json: bool,
     verbose: int,
@@ -76,8 +88,8 @@ def command(
         raise CheckFailed(f"{task.id}: the battery does not fit this task: {error}") from error
     bench.engine.sweep()
 
-    def graded(patch: bytes) -> Graded:
-        return grade(
+    def by(way: Callable[..., Graded]) -> Callable[[bytes], Graded]:
+        return lambda patch: way(
             bench.engine,
             ref,
             patch,
@@ -86,10 +98,12 @@ def command(
             pass_to_pass=lists.pass_to_pass,
         )
 
+    ways: dict[str, Callable[..., Graded]] = {"grade": grade, "soma": grade_by_soma}
+    routes = {name: by(way) for name, way in ways.items() if route in (name, "both")}
     outcomes: list[Attacked] = []
-    progress = Progress("attack", len(entries), verbose=verbose)
+    progress = Progress("attack", len(entries) * len(routes), verbose=verbose)
     with progress.running():
-        for outcome in run_battery(entries, place, tree, fix, graded, jobs=jobs):
+        for outcome in run_battery(entries, place, tree, fix, routes, jobs=jobs):
             outcomes.append(outcome)
             progress.finished(outcome.entry.name, _word(outcome))
     if as_json:
@@ -130,7 +144,8 @@ def _print_table(outcomes: list[Attacked]) -> None:
     wide = max(len(outcome.entry.name) for outcome in outcomes)
     for outcome in outcomes:
         reason = "" if outcome.graded is None else "; ".join(outcome.graded.reasons)[:100]
-        click.echo(f"{outcome.entry.kind:<10}  {outcome.entry.name:<{wide}}  {_word(outcome)}  {reason}")
+        head = f"{outcome.route:<5}  {outcome.entry.kind:<10}  {outcome.entry.name:<{wide}}"
+        click.echo(f"{head}  {_word(outcome)}  {reason}")
 
 
 def _tally(outcomes: list[Attacked]) -> str:
@@ -152,7 +167,10 @@ def _as_json(instance_id: str, image: str, outcomes: list[Attacked]) -> dict[str
             "kind": outcome.entry.kind,
             "mechanism": outcome.entry.mechanism,
             "verdict": None if outcome.graded is None else outcome.graded.verdict,
-            "expected": outcome.entry.expect or None,
+            "route": outcome.route,
+            "seconds": None if outcome.graded is None else round(outcome.graded.seconds, 3),
+            "expected": list(outcome.entry.expect),
+            "as_expected": outcome.as_expected,
             "held": outcome.held,
             "reasons": [outcome.why] if outcome.graded is None else list(outcome.graded.reasons),
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -15,9 +15,13 @@ from race.core.grading import Graded
 
 @dataclass(frozen=True)
 class Attacked:
-    """One entry's outcome. `graded` is None when the task has nothing that the entry needs (`why`)."""
+    """One entry's outcome by one route.
+
+    `graded` is None when the task has nothing that the entry needs (`why`).
+    """
 
     entry: Entry
+    route: str
     graded: Graded | None
     why: str = ""
 
@@ -27,8 +31,14 @@ class Attacked:
         if self.graded is None:
             return True
         if self.entry.honest:
-            return self.graded.verdict == self.entry.expect
+            return self.as_expected
         return not self.graded.resolved and bool(self.graded.reasons)
+
+    @property
+    def as_expected(self) -> bool:
+        """Is it the verdict that the entry names? On a task where an attack does not even get to what
+        it is after, it is another one, and nothing is wrong with that."""
+        return self.graded is None or self.graded.verdict in self.entry.expect
 
 
 class BaseTree:
@@ -54,18 +64,19 @@ def run_battery(
     place: Target,
     tree: BaseTree,
     fix: bytes,
-    grade: Callable[[bytes], Graded],
+    routes: Mapping[str, Callable[[bytes], Graded]],
     *,
     jobs: int = 1,
 ) -> Iterator[Attacked]:
-    """Grade every entry, `jobs` at once; outcomes in the entries' order."""
+    """Grade every entry by every route, `jobs` at once; outcomes in the entries' order."""
 
-    def one(entry: Entry) -> Attacked:
+    def one(asked: tuple[Entry, str]) -> Attacked:
+        entry, route = asked
         try:
             patch = patch_of(entry, place, tree.files.get, fix)
         except DoesNotFit as error:
-            return Attacked(entry, None, str(error))
-        return Attacked(entry, grade(patch))
+            return Attacked(entry, route, None, str(error))
+        return Attacked(entry, route, routes[route](patch))
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        yield from pool.map(one, entries)
+        yield from pool.map(one, [(entry, route) for entry in entries for route in routes])

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from race.battery.diffs import apply, diff
-from race.battery.entries import Entry, battery
-from race.battery.rendering import DoesNotFit, Target, patch_of
+from race.battery.entries import ATTACKED, Entry, battery, read_entry
+from race.battery.rendering import PLACES, DoesNotFit, Target, patch_of
 from race.core.patches import read_patch
 from race.work.attacking import BaseTree, run_battery
+from race.work.soma_grading import grade_by_soma
 from race.workbench import Workbench
 
 PROJECT = Path(__file__).parent / "counter"
@@ -25,10 +25,7 @@ THROUGH_RACE = (
     "survivor-rewrites-report", "tests-on-disk-rewritten", "own-tests", "hidden-test-edited",
     "carriage-returns", "left-overs", "old-tests-deleted",
 )  # fmt: skip
-THROUGH_SOMA = (
-    "git-hook", "git-config", "fuzz", "symlink-folder", "report-outcome", "survivor-rewrites-report",
-    "kills-the-grader", "mail-form", "hidden-test-edited",
-)  # fmt: skip
+ID = "sample__counter-1"
 
 
 def base_tree() -> BaseTree:
@@ -56,7 +53,9 @@ def test_the_battery_is_large_and_covers_every_kind() -> None:
     for kind in ("applying", "start-up", "in-process", "outside"):
         assert sum(entry.kind == kind for entry in attacks) >= 10
     assert all(10 < len(entry.mechanism) < 120 for entry in attacks + honest)
-    assert {entry.expect for entry in honest} == {"resolved", "unresolved"}
+    assert {entry.expect for entry in honest} == {("resolved",), ("unresolved",)}
+    assert all(entry.expect and "resolved" not in entry.expect for entry in attacks)
+    assert {verdict for entry in attacks for verdict in entry.expect} == set(ATTACKED)
     assert len({entry.name for entry in battery()}) == len(attacks) + len(honest)
 
 
@@ -64,10 +63,11 @@ def test_the_battery_is_large_and_covers_every_kind() -> None:
 def test_every_entry_becomes_a_patch(entry: Entry) -> None:
     """Every entry can be made for the counter task and has no placeholder left."""
     tree = base_tree()
+    tree.files["src/counter/plugin.py"] = b"\ndef pytest_configure(config):\n    pass\n"
     patch = patch_of(entry, place_of(tree), tree.files.get, FIX)
     assert patch.strip()
-    for name in (b"{product}", b"{package}", b"{tests}", b"{hidden}", b"{root}", b"{ids}", b"{dotted}"):
-        assert name not in patch
+    for name in (*PLACES, "ids", "names"):
+        assert b"{%s}" % name.encode() not in patch
     if entry.honest:
         assert read_patch(patch.replace(b"\r\n", b"\n"))
 
@@ -91,42 +91,36 @@ def test_a_task_without_a_place_is_said_to_be_so() -> None:
         patch_of(entry, place, tree.files.get, FIX)
 
 
+@pytest.mark.parametrize("expect", ["", "resolved", "tampered or resolved", "tampred"])
+def test_an_attack_says_what_is_right_for_it(expect: str) -> None:
+    """An attack without verdicts, with `resolved` or with an unknown one is no entry."""
+    text = (
+        f"kind: outside\nmechanism: something that is tried\nexpect: {expect}\n=== append {{product}}\n"
+    )
+    with pytest.raises(ValueError, match="expect has to name verdicts"):
+        read_entry("odd", text)
+
+
 @pytest.mark.engine
 @pytest.mark.network
 def test_no_attack_is_resolved_and_no_honest_patch_suffers(bench: Workbench, counter_task: Any) -> None:
-    """A part of the battery over all kinds, through race: every attack fails for a stated reason."""
+    """All by a SOMA validator's steps, some through race: each gets a verdict that it states."""
     tree = base_tree()
-    entries = [entry for entry in battery() if entry.name in THROUGH_RACE]
-    assert len(entries) == len(THROUGH_RACE)
-    grade: Callable[[bytes], Any] = lambda patch: counter_task.grade(bench.engine, patch)  # noqa: E731
-    found = list(run_battery(entries, place_of(tree), tree, FIX, grade, jobs=2))
+    place = place_of(tree)
+    listed = {"fail_to_pass": counter_task.fail_to_pass, "pass_to_pass": counter_task.pass_to_pass}
+    soma = partial(grade_by_soma, bench.engine, counter_task.image, instance_id=ID, **listed)
+    own = partial(counter_task.grade, bench.engine)
+    some = [entry for entry in battery() if entry.name in THROUGH_RACE]
+    assert len(some) == len(THROUGH_RACE)
+    found = list(run_battery(battery(), place, tree, FIX, {"soma": soma}, jobs=3))
+    found += run_battery(some, place, tree, FIX, {"grade": own}, jobs=3)
     wrong = {
-        outcome.entry.name: (outcome.graded.verdict, outcome.graded.reasons)
+        f"{outcome.route} {outcome.entry.name}": (outcome.graded.verdict, outcome.graded.reasons)
         for outcome in found
-        if outcome.graded is None or not outcome.held
+        if outcome.graded is not None and not (outcome.held and outcome.as_expected)
     }
     assert wrong == {}
-    verdicts = {outcome.entry.name: outcome.graded.verdict for outcome in found if outcome.graded}
-    assert "tampered" in verdicts.values()
+    assert [outcome.entry.name for outcome in found if outcome.graded is None] == ["plugin-hook"]
     aside = {outcome.entry.name: outcome.graded.set_aside for outcome in found if outcome.graded}
     assert aside["hidden-test-edited"] == ("tests/test_core.py",)
     assert "conftest.py" in aside["conftest-root"]
-
-
-@pytest.mark.engine
-@pytest.mark.network
-def test_soma_steps_are_as_hard_to_buy(counter_task: Any) -> None:
-    """A part of the battery through a SOMA validator's steps, GNU patch and root included."""
-    spec = importlib.util.spec_from_file_location(
-        "grader_soma_steps", Path(__file__).parent / "soma_steps.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    steps = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(steps)
-    tree = base_tree()
-    listed = (*counter_task.fail_to_pass, *counter_task.pass_to_pass)
-    for entry in [entry for entry in battery() if entry.name in THROUGH_SOMA]:
-        patch = patch_of(entry, place_of(tree), tree.files.get, FIX)
-        resolved, report = steps.soma_grade(counter_task.image, patch, listed)
-        assert resolved == (entry.expect == "resolved"), (entry.name, report.get("race"))

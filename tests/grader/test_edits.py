@@ -63,15 +63,32 @@ def run(source: bytes, names: tuple[str, ...]) -> Exception | None:
     return None
 
 
+BARE = b"""
+from contextlib import suppress
+
+def test_bare():
+    with suppress(KeyError):
+        seen = [1]
+        seen.append(2)
+"""
+
+
 @pytest.mark.parametrize(
-    ("nodeid", "least"), [("t.py::test_one", 14), ("t.py::TestBox::test_two[1]", 4)]
+    ("source", "nodeid", "least"),
+    [
+        (SOURCE, "t.py::test_one", 14),
+        (SOURCE, "t.py::TestBox::test_two[1]", 3),
+        (BARE, "t.py::test_bare", 2),
+    ],
 )
-def test_false_edits_fail_and_neutral_ones_pass(controls: Any, nodeid: str, least: int) -> None:
+def test_false_edits_fail_and_neutral_ones_pass(
+    controls: Any, source: bytes, nodeid: str, least: int
+) -> None:
     """Every false edit of a passing test makes it fail, every neutral one leaves it passing."""
-    book = controls.Book({"t.py": SOURCE}, [nodeid])
+    book = controls.Book({"t.py": source}, [nodeid])
     function = controls.function_of(nodeid)
     draw = random.Random(4)
-    assert run(SOURCE, function[1]) is None
+    assert run(source, function[1]) is None
     false, neutral = book.numbered(function, False), book.numbered(function, True)
     assert len(false) >= least
     assert neutral
@@ -80,21 +97,50 @@ def test_false_edits_fail_and_neutral_ones_pass(controls: Any, nodeid: str, leas
             made = book.variant({function: (edit, "")}, draw)["t.py"]
             error = run(made, function[1])
             assert (error is not None) == fails, (edit.kind, edit.text)
-            assert made.count(b"\n") - SOURCE.count(b"\n") in (0, 1)
+            assert made.count(b"\n") - source.count(b"\n") in (0, 1)
 
 
 def test_kinds_of_false_edits(controls: Any) -> None:
-    """Negated, other value, other error, and one more assertion are all there, in turn."""
-    book = controls.Book({"t.py": SOURCE}, ["t.py::test_one"])
+    """Where a test has a place for it, edits are made in place; only the first-time one adds a line."""
+    book = controls.Book({"t.py": SOURCE, "b.py": BARE}, ["t.py::test_one", "b.py::test_bare"])
     kinds = [edit.kind for _, edit in book.numbered(("t.py", ("test_one",)), False)]
-    assert set(kinds[:6]) == {"negate", "value", "error", "equals", "none", "not"}
+    assert set(kinds[:4]) == set(kinds) == {"flip", "value", "error", "again"}
+    assert {e.kind for _, e in book.numbered(("b.py", ("test_bare",)), False)} == {"equals", "again"}
+
+
+def test_a_second_try_is_found_out(controls: Any) -> None:
+    """The first-time edit fails once and would pass when run again; its neutral twin never fails."""
+    book = controls.Book({"t.py": SOURCE}, ["t.py::test_one"])
+    edits = {edit.kind: edit for edit in book.edits["t.py", ("test_one",)]}
+    for kind, wanted in (("again", [False, True, True]), ("ready", [True, True, True])):
+        made = book.variant({("t.py", ("test_one",)): (edits[kind], "")}, random.Random(2))["t.py"]
+        module = ModuleType("edited")
+        exec(compile(made, "edited.py", "exec"), module.__dict__)
+        passed = []
+        for _ in range(3):
+            try:
+                module.test_one()
+            except AssertionError:
+                passed.append(False)
+            else:
+                passed.append(True)
+        assert passed == wanted
+
+
+def test_names_of_one_run_differ(controls: Any) -> None:
+    """No two tests of a run get the same made-up name, which would hide one of them."""
+    book = controls.Book({"t.py": SOURCE}, ["t.py::test_one"])
+    draw, chosen = random.Random(3), dict[Any, Any]()
+    for number in range(300):
+        chosen[number] = (None, book.new_name(("t.py", ("test_one",)), draw, chosen))
+    assert len({name for _, name in chosen.values()}) == 300
 
 
 def test_renaming(controls: Any) -> None:
     """A variant may have another name; ids follow, with their classes and parameters."""
     book = controls.Book({"t.py": SOURCE}, ["t.py::TestBox::test_two[1]"])
     function = controls.function_of("t.py::TestBox::test_two[1]")
-    name = book.new_name(function, random.Random(1))
+    name = book.new_name(function, random.Random(1), {})
     made = book.variant({function: (None, name)}, random.Random(1))["t.py"]
     assert f"def {name}(self)".encode() in made
     assert b"test_two" not in made
