@@ -1,6 +1,7 @@
 """Answers on well-known addresses inside a container's own network, so that probes have something
 to find: TCP and UDP listeners, and a name server that knows every name. Needs NET_ADMIN; standard
-library only. It changes nothing outside the network namespace that it runs in.
+library only. Arguments: further addresses, those of name servers. It changes nothing outside the
+network namespace that it runs in.
 """
 
 import fcntl
@@ -12,11 +13,6 @@ import threading
 ADDRESSES = ["1.1.1.1", "8.8.8.8", "169.254.169.254"]
 SIOCSIFADDR, SIOCSIFFLAGS = 0x8916, 0x8914
 UP = 0x1 | 0x40
-
-
-def name_servers():
-    with open("/etc/resolv.conf") as stream:
-        return [line.split()[1] for line in stream if line.startswith("nameserver") and "." in line]
 
 
 def add(number, address):
@@ -47,7 +43,7 @@ def udp():
         sock.sendto(head + query[12:end] + (answer if wanted else b""), peer)
 
 
-for place, one in enumerate(dict.fromkeys([*ADDRESSES, *name_servers()]), start=1):
+for place, one in enumerate(dict.fromkeys([*ADDRESSES, *sys.argv[1:]]), start=1):
     if not one.startswith("127."):
         add(place, one)
 threads = [threading.Thread(target=tcp, args=(port,)) for port in (80, 443)]

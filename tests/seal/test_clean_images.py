@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import compileall
+import gzip
+import hashlib
 import io
+import os
+import sqlite3
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zstandard
 
 from race.cli import run
 from race.core.leaks.fragments import wanted_from
@@ -18,6 +26,7 @@ from race.store import Store
 from race.work.leak_scan import AuditRequest, audit_image
 from race.workbench import Workbench
 
+SITE = "usr/lib/python3/dist-packages"
 TOML = '[release]\nname = "clean"\nsample = true\ncanary = "5d0c8f0e-3a52-4b9e-9b43-6a1f2c7d8e90"\n'
 
 
@@ -65,3 +74,96 @@ def test_base_trees_of_the_sample_are_clean_for_every_other_task_too(
                 assert audit.fragments.fix > 0
         finally:
             engine.remove_image(tag)
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    """Write files below a folder."""
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+
+
+def _idioms(root: Path) -> None:
+    """Another project that counts under a lock, and words of the fix in prose."""
+    write(root, {
+        f"{SITE}/meter/meter.py": (
+            "import asyncio\n\n\nclass Meter:\n    def __init__(self):\n        self.count = 0\n"
+            "        self._lock = asyncio.Lock()\n\n    async def add(self, amount):\n"
+            "        async with self._lock:\n            before = self.count\n"
+            "            await asyncio.sleep(0)\n            self.count = before + amount\n"
+        ),
+        "usr/share/doc/turnstile/README": "A turnstile is locked until an amount is paid.\n",
+        "usr/share/doc/turnstile/journal.txt": "Journal entry: big step, the amount was extended.\n",
+    })  # fmt: skip
+
+
+def _encodings(root: Path) -> None:
+    """Certificates, digests, mangled names and other text that looks encoded."""
+    blob = base64.encodebytes(hashlib.sha512(b"certificate").digest() * 20).decode()
+    write(root, {
+        "etc/ssl/certs/some.pem": f"-----BEGIN CERTIFICATE-----\n{blob}-----END CERTIFICATE-----\n",
+        f"{SITE}/a-1.dist-info/RECORD": "a.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0\n",
+        "opt/names.txt": "_ZN5boost10filesystem6detail14create_directoryERKNS0_4pathE\n" * 9,
+        "opt/hex.txt": hashlib.sha512(b"x").hexdigest() * 3 + "\n",
+    })  # fmt: skip
+
+
+def _caches(root: Path) -> None:
+    """Caches and byte-code of the base tree itself: its own tests, its own names."""
+    write(root / "repo", {
+        ".pytest_cache/v/cache/nodeids": '["tests/test_counter.py::test_total"]',
+        ".mypy_cache/3.11/tallybook/counter.data.json": '{"names": {"_journal": {}, "total": {}}}',
+    })  # fmt: skip
+    assert compileall.compile_dir(root / "repo" / "src", quiet=1, force=True)
+
+
+def _installed(root: Path) -> None:
+    """The project itself, installed at the base version, with its package data."""
+    write(root, {
+        f"{SITE}/tallybook/report.py": "def render(tally):\n    return f'{tally.count} things'\n",
+        f"{SITE}/tallybook-1.2.dist-info/METADATA": "Name: tallybook\nVersion: 1.2\n",
+        f"{SITE}/tallybook-1.2.dist-info/direct_url.json": '{"url": "file:///repo", "dir_info": {}}',
+        f"{SITE}/tallybook-1.2.dist-info/RECORD": "tallybook/report.py,,\n",
+        f"{SITE}/__editable__.tallybook-1.2.pth": "/repo/src\n",
+    })  # fmt: skip
+
+
+def _archives(root: Path) -> None:
+    """Compressed documentation, a database, a script with a payload, odd times: nothing of the fix."""
+    database = root / "var/lib/app/app.db"
+    database.parent.mkdir(parents=True)
+    connection = sqlite3.connect(database)
+    connection.execute("create table locks (name text, locked integer)")
+    connection.execute("insert into locks values ('turnstile', 1)")
+    connection.commit()
+    connection.close()
+    write(root, {"usr/share/doc/a/NEWS": "the counter waits for its turn\n"})
+    for path, data in (
+        ("usr/share/doc/a/changelog.gz", gzip.compress(b"test_total passes; amount before locked\n")),
+        ("usr/share/doc/a/extra.zst", zstandard.ZstdCompressor().compress(b"before amount")),
+        ("usr/local/bin/run", b"#!/bin/sh\nexit\n" + gzip.compress(b"import asyncio\n")),
+    ):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    for number, path in enumerate(sorted((root / "repo").rglob("*.py"))):
+        moment = 1767225600 + 40 * (number * 2 % 5)
+        os.utime(path, (moment, moment))
+
+
+@pytest.mark.engine
+@pytest.mark.parametrize("tempt", [_idioms, _encodings, _caches, _installed, _archives])
+def test_what_only_looks_like_a_leak_is_no_finding(
+    tempt: Callable[[Path], None], workshop: Any, engine: Engine,
+    tar_of: Callable[[Path, Path], Path], names: str, tmp_path: Path,
+) -> None:  # fmt: skip
+    """Idioms, encoded data, the base tree's own caches, the installed base: clean, base given or not."""
+    root = workshop.copy(tmp_path / "root")
+    tempt(root)
+    tag = f"{names}:look-alike"
+    engine.import_image(tar_of(root, tmp_path / "root.tar"), tag)
+    try:
+        for wanted in (workshop.strict, workshop.wanted):
+            audit = audit_image(engine, AuditRequest(image=tag, wanted=wanted, live=False))
+            assert audit.clean, [(p.name, p.findings) for p in audit.probes if p.findings]
+    finally:
+        engine.remove_image(tag)

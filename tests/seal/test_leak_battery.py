@@ -6,20 +6,24 @@ import base64
 import bz2
 import compileall
 import gzip
+import html
 import io
 import json
 import lzma
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import tarfile
+import textwrap
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from race.ports import Engine
 from race.work.base_images import ensure_base
@@ -449,6 +453,22 @@ _packed(
     "gzip in base64 in JSON", "encoded", "/opt/a.json",
     lambda text: json.dumps({"k": base64.b64encode(gzip.compress(text.encode())).decode()}).encode(),
 )  # fmt: skip
+_packed(
+    "zstandard",
+    "archives",
+    "/opt/a.zst",
+    lambda text: zstandard.ZstdCompressor().compress(text.encode()),
+)
+_packed(
+    "base64 in short indented lines", "encoded", "/opt/a.yaml",
+    lambda text: textwrap.indent(
+        textwrap.fill(base64.b64encode(text.encode()).decode(), 40), "  "
+    ).encode(),
+)  # fmt: skip
+_packed(
+    "zip behind a script", "archives", "/usr/local/bin/tool",
+    lambda text: b"#!/usr/bin/env python3\n" + _zip({"__main__.py": text}),
+)  # fmt: skip
 _packed("hexadecimal", "encoded", "/opt/a.hex", lambda text: text.encode().hex().encode())
 
 
@@ -480,6 +500,110 @@ def _(root: Path, kit: Kit) -> None:
     os.utime(root / "repo/src/tallybook/counter.py", (1767240000, 1767240000))
 
 
+@sabotage(
+    "git pack in a tar in a wheel",
+    "git-objects",
+    "/opt/wheels/other-1.0-py3-none-any.whl!other/data.tgz!",
+)
+def _(root: Path, kit: Kit) -> None:
+    upstream = root / "upstream"
+    kit.write(upstream, kit.fixed)
+    _fresh(upstream, kit)
+    kit.git(upstream, "repack", "-qad")
+    pack = next((upstream / ".git/objects/pack").glob("*.pack")).read_bytes()
+    shutil.rmtree(upstream)
+    wheel = io.BytesIO()
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("other/data.tgz", gzip.compress(_nested(pack)))
+    drop("opt/wheels/other-1.0-py3-none-any.whl", wheel.getvalue())(root, kit)
+
+
+@sabotage("write-ahead log of a database", "elsewhere", "/var/lib/notes/n.db-wal")
+def _(root: Path, kit: Kit) -> None:
+    folder = root / "var/lib/notes"
+    folder.mkdir(parents=True)
+    base = sqlite3.connect(folder / "live.db")
+    base.execute("pragma journal_mode=wal")
+    base.execute("create table notes (text text)")
+    base.execute("insert into notes values (?)", (kit.counter,))
+    base.commit()
+    shutil.copy(folder / "live.db-wal", folder / "n.db-wal")
+    base.close()
+    (folder / "live.db").unlink()
+
+
+@sabotage(
+    "byte-code of fixed code under another name", "byte-code", "/opt/tools/__pycache__/gate.cpython-"
+)
+def _(root: Path, kit: Kit) -> None:
+    kit.write(root, {"opt/tools/gate.py": kit.counter.replace("async def add", "async def put")})
+    _compile(root / "opt/tools")
+    (root / "opt/tools/gate.py").unlink()
+
+
+@sabotage(
+    "stale byte-code beside an innocent source", "byte-code", "/opt/tools/__pycache__/gate.cpython-"
+)
+def _(root: Path, kit: Kit) -> None:
+    kit.write(root, {"opt/tools/gate.py": kit.counter})
+    _compile(root / "opt/tools")
+    kit.write(root, {"opt/tools/gate.py": "x = 1\n"})
+
+
+@sabotage(
+    "hidden test among pytest's last failures", "tool-caches", "/repo/.pytest_cache/v/cache/lastfailed"
+)
+def _(root: Path, kit: Kit) -> None:
+    failed = json.dumps({f"tests/test_counter.py::{NAME}": True})
+    kit.write(root / "repo", {".pytest_cache/v/cache/lastfailed": failed})
+
+
+@sabotage(
+    "copy with a renamed attribute, in another distribution",
+    "installed-copies",
+    f"/{SITE}/other/gate.py",
+)
+def _(root: Path, kit: Kit) -> None:
+    renamed = kit.counter.replace("_turnstile", "_gate").replace("    ", "\t")
+    kit.write(root, {f"{SITE}/other/gate.py": renamed})
+
+
+SABOTAGES["reflog of a branch alone"] = (
+    "git-reflog", "/repo/.git/logs/refs/heads/main",
+    drop("repo/.git/logs/refs/heads/main", f"{'0' * 40} {'7' * 40} A <a@b.invalid> 1 +0000\tfix\n"),
+)  # fmt: skip
+SABOTAGES["alternates over the network"] = (
+    "git-alternates", "/repo/.git/objects/info/http-alternates",
+    drop("repo/.git/objects/info/http-alternates", "https://example.invalid/o.git/objects\n"),
+)  # fmt: skip
+
+
+@sabotage("modification times of fix and test, both later", "file-times", "/repo/tests/test_counter.py")
+def _(root: Path, kit: Kit) -> None:
+    for path in ("tests/test_counter.py", "src/tallybook/counter.py"):
+        os.utime(root / "repo" / path, (1767225700, 1767225700))
+
+
+@sabotage("page of a coverage report", "tool-caches", "/repo/htmlcov/z_counter_py.html")
+def _(root: Path, kit: Kit) -> None:
+    words = [
+        f"<b>{html.escape(word)}</b>" if word.strip() else word
+        for word in re.split(r"(\W)", kit.counter)
+    ]
+    page = "<!DOCTYPE html>\n<html><body><p>" + "".join(words) + "</p></body></html>"
+    kit.write(root / "repo", {"htmlcov/z_counter_py.html": page})
+
+
+@sabotage("name of a hidden test as the target of a link", "hidden-test-names", "/srv/last")
+def _(root: Path, kit: Kit) -> None:
+    (root / "srv").mkdir()
+    (root / "srv/last").symlink_to(f"/nowhere/{NAME}.xml")
+
+
+SABOTAGES["hidden tests in UTF-16"] = (
+    "hidden-tests-anywhere", "/opt/u",
+    lambda root, kit: drop("opt/u", kit.hidden["tests/test_counter.py"].encode("utf-16"))(root, kit),
+)  # fmt: skip
 SABOTAGES["package index in settings"] = (
     "proxy-settings", "/etc/pip.conf", drop("etc/pip.conf", "[global]\nindex-url = http://10.0.0.9/s\n"),
 )  # fmt: skip
@@ -532,6 +656,12 @@ CONFIGURED = {
         'LABEL org.opencontainers.image.revision="f8b9f011e548c2c1"',
     ),
     "link in the environment": ("image-metadata", "ENV SEE=https://example.invalid/o/r/pull/7"),
+    "fix line in a label": ("image-metadata", f'LABEL note="{FIX_LINE}"'),
+    "fix in a label, encoded": (
+        "image-metadata",
+        f"LABEL note={base64.b64encode(f'# see here: {FIX_LINE}'.encode()).decode()}",
+    ),
+    "fix line in the command": ("image-metadata", f'CMD ["sh", "-c", "{FIX_LINE}"]'),
     "fix line in the environment": ("image-metadata", f'ENV HINT="{FIX_LINE}"'),
     "proxy in the environment": ("proxy-settings", "ENV HTTPS_PROXY=http://user:pw@10.0.0.9:3128"),
     "volume": ("volumes-and-ports", "VOLUME /data"),
@@ -549,6 +679,42 @@ def test_the_configuration_of_an_image_is_probed(
     result = next(p for p in audit.probes if p.name == probe)
     assert result.findings
     assert all("pw@" not in finding.excerpt for finding in result.findings)
+
+
+@pytest.mark.engine
+def test_an_extended_attribute_is_found(workshop, engine: Engine, names: str, tmp_path: Path) -> None:
+    """What a file's header carries beside its content ships too, and is searched."""
+    tag = f"{names}:attribute"
+    with tarfile.open(tmp_path / "root.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(workshop.clean.rglob("*")):
+            info = archive.gettarinfo(path, str(path.relative_to(workshop.clean)))
+            if info.name == "etc/os-release":
+                info.pax_headers = {"SCHILY.xattr.user.note": FIX_LINE}
+            with path.open("rb") if path.is_file() else io.BytesIO() as stream:
+                archive.addfile(info, stream if info.isreg() else None)
+    engine.import_image(tmp_path / "root.tar", tag)
+    try:
+        audit = audit_image(engine, AuditRequest(image=tag, wanted=workshop.strict, live=False))
+        found = next(p for p in audit.probes if p.name == "elsewhere").findings
+        assert [f.path for f in found] == ["/etc/os-release!attributes"]
+    finally:
+        engine.remove_image(tag)
+
+
+@pytest.mark.engine
+def test_a_build_argument_is_found(workshop, engine: Engine, tar_of, names: str, tmp_path: Path) -> None:
+    """The history of an image keeps the arguments of its build."""
+    base, top = f"{names}:argument-base", f"{names}:argument"
+    engine.import_image(tar_of(workshop.clean, tmp_path / "root.tar"), base)
+    dockerfile = f'FROM {base}\nARG HINT="{FIX_LINE}"\nLABEL built=yes\n'
+    engine.build({"Dockerfile": dockerfile.encode()}, tag=top)
+    try:
+        audit = audit_image(engine, AuditRequest(image=top, wanted=workshop.strict, live=False))
+        found = next(p for p in audit.probes if p.name == "image-metadata").findings
+        assert [f.path.split("[")[0] for f in found] == ["history"]
+    finally:
+        engine.remove_image(top)
+        engine.remove_image(base)
 
 
 @pytest.mark.engine
