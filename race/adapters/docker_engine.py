@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import socket
 import tarfile
 import threading
@@ -118,7 +119,7 @@ class DockerEngine:
         """Build an image; `context` is a mapping of files or a tar file.
 
         Raises BuildFailed with the last lines of the log when a step fails or the time is up,
-        EngineDown when the engine does.
+        Accident when an image that it starts from is not there, EngineDown when the engine fails.
         """
         stream = context.open("rb") if isinstance(context, Path) else io.BytesIO(_tar(context))
         step, lines, doing = "reading the Dockerfile", list[str](), f"building {tag}"
@@ -152,6 +153,7 @@ class DockerEngine:
                         for _ in events:  # to the end, so that the connection can be used again
                             continue
                         _raise_for_space(doing, str(event["error"]))
+                        _raise_for_base(doing, step, str(event["error"]))
                         code = (event.get("errorDetail") or {}).get("code")
                         tail = "\n".join([*lines, str(event["error"])])
                         raise BuildFailed(step[:300], code, tail[-4000:])
@@ -305,6 +307,17 @@ def _tar(files: Mapping[str, bytes]) -> bytes:
 def _raise_for_space(doing: str, said: str) -> None:
     if "no space left" in said.lower():
         raise DiskFull(f"{doing}: the engine has no room left; `race clean` frees some")
+
+
+def _raise_for_base(doing: str, step: str, said: str) -> None:
+    """What a build starts from, or copies from, is ours to bring: a failure there is no verdict."""
+    source = re.match(r"(?:FROM |COPY --from=)(\S+)", step)
+    lost = any(word in said.lower() for word in (*REFUSED, "dial tcp", 'get "http'))
+    if source is not None and lost and not said.lower().startswith("copy failed"):
+        raise Accident(
+            f"{doing}: image {source[1]} is not on this engine and no registry has it for us; "
+            "run again, `race doctor --fix` makes base images"
+        )
 
 
 def _refused_or_unreachable(ref: str, said: str) -> Missing | Unreachable:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from race.core.environment.declared import Declared, Tree
-from race.errors import Unresolvable
+from race.errors import Missing, Unresolvable
 
 RELEASED = {
     "3.8": date(2019, 10, 14), "3.9": date(2020, 10, 5), "3.10": date(2021, 10, 4),
@@ -30,13 +30,11 @@ def choose_python(
     should be named. Among those the oldest that was out at the merge date is taken: a project has
     tested on it longest, and its dependencies have wheels for it. What the project would have
     chosen is the newest that had been out for half a year. Raises Unresolvable when requires-python
-    allows none of those that exist.
+    allows none of those that exist, Missing when release.toml forces one that does not.
     """
     if forced:
         if forced not in available:
-            raise Unresolvable(
-                f"release.toml asks for Python {forced}; there are {', '.join(available)}"
-            )
+            raise Missing(f"release.toml asks for Python {forced}; there are {', '.join(available)}")
         return forced, f"{forced} (release.toml)"
     allowed = [version for version in available if _allows(project.requires_python, version)]
     named = _named(project, tree)
