@@ -117,6 +117,8 @@ class Mined(StageRecord):
     fix_lines: int = 0
     fix_patch: FileRef | None = None
     test_patch: FileRef | None = None
+    told: tuple[str, ...] = ()
+    """What the fix's pull request and its changelog entries say; statements are audited against it."""
     calls: tuple[ModelCall, ...] = ()
     """What models were asked for a second opinion, and what it cost."""
     members: tuple[str, ...] = ()

@@ -37,7 +37,7 @@ _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9_.][\w.-]*$")
 def shown(record: Mined) -> dict[str, Any]:
     """A record as `race mine --json` shows it."""
     fields = record.model_dump(
-        mode="json", exclude={"findings", "inputs", "fix_patch", "test_patch", "members"}
+        mode="json", exclude={"findings", "inputs", "fix_patch", "test_patch", "members", "told"}
     )
     return fields | {"reasons": [finding.message for finding in record.findings]}
 

@@ -17,7 +17,7 @@ from race.workbench import Workbench
 
 STATEMENT = "statement.md"
 TRANSCRIPT = "statement.calls.json"
-METHOD = "3"
+METHOD = "4"
 """Changes when the writer or the rules change, so that statements are written and audited again."""
 
 _OWN = "specify/written.json"

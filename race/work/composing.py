@@ -134,5 +134,6 @@ def _head(section: CompositeSection, members: list[Mined]) -> Mined:
         kind=newest.kind,
         score=min(member.score for member in members),
         signals={},
+        told=tuple(text for member in members for text in member.told),
         members=tuple(member.instance_id for member in members),
     )

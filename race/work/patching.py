@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from race.core.mining.diffs import sections
 from race.core.mining.split import Split, split
+from race.core.mining.word_signals import changelog_lines, plain_body
 from race.core.paths import Layout
 from race.core.records import Finding, Mined, PullRequest
 from race.errors import Malformed
@@ -26,7 +28,8 @@ def with_patches(
     history: History, request: PullRequest, layout: Layout, record: Mined, rules: MineSection
 ) -> Judged:
     """An accepted record with its patches, or the record turned down for what is wrong with them."""
-    parts = split(history.diff(request.base_commit, request.merge_commit), layout)
+    diff = history.diff(request.base_commit, request.merge_commit)
+    parts = split(diff, layout)
     findings = [*record.findings, *_patch_findings(history, request, parts, rules)]
     accepted = all(finding.severity != "error" for finding in findings)
     if not accepted:
@@ -39,9 +42,17 @@ def with_patches(
             "other_files": parts.other,
             "fix_lines": parts.fix_lines,
             "linked_issues": history.linked(request),
+            "told": tuple(_told(request, diff, layout)),
         }
     )
     return Judged(record, parts.fix, parts.test)
+
+
+def _told(request: PullRequest, diff: bytes, layout: Layout) -> Iterator[str]:
+    """The prose that a statement must not copy: the request's text, and what it adds to changelogs."""
+    for text in (plain_body(request.body, 6000), changelog_lines(list(sections(diff)), layout)):
+        if text.strip():
+            yield text.strip()
 
 
 def _patch_findings(

@@ -100,6 +100,7 @@ def _case(
         hidden_ids=[*validated.fail_to_pass, *validated.pass_to_pass],
         trees=trees,
         title=mined.title,
+        told=mined.told,
         numbers=[mined.pr, *digits],
         commits=[mined.base_commit, mined.merge_commit],
         repo=mined.repo,

@@ -103,6 +103,19 @@ def test_the_score_can_be_added_up_from_the_record(small: Any, release: Path) ->
         assert {"base:fix", "base:matter", "base:tests"} <= set(found.signals)
 
 
+def test_what_the_fix_says_of_itself_is_kept_for_the_audit(small: Any, release: Path) -> None:
+    """The request's text without its trailers, and the changelog entry with its file's name."""
+    entry = {"newsfragments/30.bugfix.rst": "Concurrent tasks do not overwrite each other.\n"}
+    text = "The lock is held now.\n\nCo-authored-by: Sample Author <sample@example.invalid>"
+    fixing(small, 30, entry, f"Fix race condition between concurrent tasks (#30)\n\n{text}")
+    mine(release, small)
+    assert record(release, 30).told == (
+        "The lock is held now.",
+        "30.bugfix.rst\nConcurrent tasks do not overwrite each other.",
+    )
+    assert record(release, 2).told == ()
+
+
 def test_the_json_names_every_pull_request_once(
     small: Any, release: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,23 @@ TITLES = {
     "harbour": "Do not lose connections when a waiting taker is cancelled",
     "relay": "Hold the mutex while a report is added",
 }
+TOLD = {
+    "harbour": (
+        "A connection was lost when its taker was cancelled in the same turn of the loop.\n\n"
+        "Release now skips takers that are done already and hands the connection to the first live "
+        "one. On close every one of them is told before the idle connections go away. With "
+        "`asyncio.shield` the handover stays whole.",
+        "1482.bugfix.md\nTakers which nobody waits for any longer are skipped when a connection comes "
+        "back to the pool.",
+    ),
+    "relay": (
+        "Reading the old total and writing the new one is a single step now: `_mutex` is taken "
+        "around both.",
+        "``EventCounter.report`` updates its totals under the mutex, so that threads do not overwrite "
+        "each other's numbers.",
+    ),
+}
+"""What pull request and changelog say of each fix."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +175,7 @@ def make(name: str, patch_between: Callable[..., bytes]) -> Project:
         hidden_ids=[*failures, *PASSING[name]],
         trees=trees,
         title=TITLES[name],
+        told=TOLD[name],
         numbers=[1482],
         commits=["8c0ffee1d2b3a4958677869504132231404f5e6d", "77aa31bc90de12f4a5b6c7d8e9f0a1b2c3d4e5f6"],
         repo=f"owner/{name}",
@@ -194,6 +212,7 @@ def as_task(folder: Path, project: Project, settings: str = "") -> TaskFolder:
             repo=f"owner/{project.name}",
             pr=1482,
             title=TITLES[project.name],
+            told=TOLD[project.name],
             merged_at="2026-02-03T04:05:06Z",
             authored_at="2026-02-03T04:05:06Z",
             base_commit=project.case.commits[0],

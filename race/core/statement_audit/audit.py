@@ -9,6 +9,7 @@ from race.core.statement_audit.hidden import hidden
 from race.core.statement_audit.references import references
 from race.core.statement_audit.remedy import remedy
 from race.core.statement_audit.substance import substance
+from race.core.statement_audit.telling import telling
 
 RULES: dict[str, str] = {
     "link": "no links",
@@ -23,6 +24,7 @@ RULES: dict[str, str] = {
     "fix-line": "no lines of the fix, added or removed, whole or in part",
     "fix-identifier": "no names that only the fix has, beyond the interface",
     "fix-place": "no files, lines or private names that the fix works on",
+    "fix-prose": "no sentences or names of the fix's own description: pull request, changelog entry",
     "title": "not the title of the pull request",
     "remedy": "no advice on how to repair it",
     "cause": "no explanation of the cause inside the code",
@@ -39,7 +41,7 @@ RULES: dict[str, str] = {
 def audit(case: Case) -> list[Finding]:
     """Every finding, each once, in the order of the lines. No finding: the statement passes."""
     findings: dict[tuple[str, str, str], Finding] = {}
-    for rule in (substance, references, disclosure, remedy, hidden):
+    for rule in (substance, references, disclosure, telling, remedy, hidden):
         for finding in rule(case):
             findings.setdefault((finding.rule, finding.place, finding.message), finding)
     order = list(RULES)

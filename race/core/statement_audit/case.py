@@ -40,7 +40,8 @@ class Case:
     """One statement and what it is audited against.
 
     `sources` are all files of the base tree as text, for telling common lines from telling ones.
-    `behaviours` and `failures` are keyed by fail-to-pass id; `hidden_ids` are all listed ids.
+    `told` is what the fix's pull request and changelog say of it. `behaviours` and `failures` are
+    keyed by fail-to-pass id; `hidden_ids` are all listed ids.
     """
 
     statement: str
@@ -52,6 +53,7 @@ class Case:
     hidden_ids: Sequence[str]
     trees: Interface
     title: str = ""
+    told: Sequence[str] = ()
     numbers: Sequence[int] = ()
     commits: Sequence[str] = ()
     repo: str = ""
