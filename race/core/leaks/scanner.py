@@ -213,7 +213,8 @@ class LayerScanner:
         content = found.content
         if found.kind == "tree":
             return
-        inside, how = f"{found.kind} {found.id}", (*item.how, "git-object")
+        name, how = f"{found.kind} {found.id}", (*item.how, "git-object")
+        inside = f"{item.inside}!{name}" if item.inside else name
         self._take(_Item(item.path, inside, how, content, found.id), depth - 1)
 
     def _numbers(self, data: bytes) -> set[int]:
