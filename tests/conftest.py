@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from pathlib import Path
@@ -18,7 +19,12 @@ ROOT = Path(__file__).parent.parent
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tests chosen to need no engine find none, so that a missing mark shows on every machine."""
+    """Tests chosen to need no engine find none, so that a missing mark shows on every machine.
+
+    The main thread has no event loop unless it makes one, as from Python 3.14 on: a model library that
+    asks for one would get one that nobody closes, and a later test would be blamed.
+    """
+    asyncio.set_event_loop(None)
     if "not engine" in config.getoption("markexpr"):
         os.environ["DOCKER_HOST"] = "unix:///nonexistent/no-engine-in-these-tests.sock"
 
