@@ -44,8 +44,24 @@ def has_new_tests(cell: Cell) -> bool:
 
 
 def schedule(runs: int) -> list[tuple[Cell, int]]:
-    """Every (cell, run), a round of all four cells at a time; a change of load meets all cells alike."""
-    return [(cell, run) for run in range(runs) for cell in ("new-with", *CELLS[:3])]
+    """Every (cell, run), a round of all four cells at a time; a change of load meets all cells alike.
+
+    The new tests without the fix come first: they may hang.
+    """
+    order: tuple[Cell, ...] = ("new-without", "new-with", "old-without", "old-with")
+    return [(cell, run) for run in range(runs) for cell in order]
+
+
+def next_run(pending: Sequence[tuple[Cell, int]], seconds: Mapping[Cell, float]) -> tuple[Cell, int]:
+    """Which of the pending runs starts next: of the earliest round the one that took longest before.
+
+    Cells that were not run yet count as long, in the order of `pending`; short runs last keep all
+    cores busy to the end.
+    """
+    first = min(run for _, run in pending)
+    return max(
+        (key for key in pending if key[1] == first), key=lambda key: seconds.get(key[0], float("inf"))
+    )
 
 
 def touched_files(patch: bytes) -> dict[str, Change]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from race.core.matrix import Cell, has_fix, has_new_tests
 from race.core.outcomes import Observation
-from race.errors import Rejection
+from race.errors import Accident, Rejection
 from race.ports import Container, ContainerSpec, Engine, Limits
 from race.work.observing import CAPABILITIES
 
@@ -18,6 +18,13 @@ SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Containers that may run tests at the same moment on this machine, over all tasks of a command."""
 
 _PATCHES = "race-patches"
+_REFUSED = "refused: "
+_APPLY = f"""for name; do
+if ! git -c safe.directory=/repo apply --whitespace=nowarn "/{_PATCHES}/$name"
+then echo "{_REFUSED}$name"; exit 1; fi
+done
+rm -rf /{_PATCHES}"""
+"""All patches in one command; the one that is refused is named in the last line."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +46,11 @@ class Subject:
 def open_cell(
     engine: Engine, subject: Subject, cell: Cell, *, cpus: float | None = None, lifetime: float = 7200
 ) -> Iterator[Container]:
-    """A fresh container of a cell, without network; waits for a free slot of the machine.
+    """A fresh container of a cell, without network; entered when a slot of the machine is free.
 
-    Raises Rejection when a patch does not apply to the environment's tree.
+    It is made before the slot is taken and removed after it is given back, so that neither costs
+    time in which tests could run. Raises Rejection when a patch does not apply to the environment's
+    tree.
     """
     limits = subject.limits
     if cpus is not None:
@@ -49,14 +58,15 @@ def open_cell(
     spec = ContainerSpec(
         image=subject.image, limits=limits, capabilities=CAPABILITIES, lifetime=lifetime
     )
-    with SLOTS, engine.container(spec) as container:
+    with engine.container(spec) as container:
         patches = {}
         if has_new_tests(cell):
             patches["test.patch"] = subject.test_patch
         if has_fix(cell):
             patches["fix.patch"] = subject.fix_patch
         apply_patches(container, patches)
-        yield container
+        with SLOTS:
+            yield container
 
 
 def apply_patches(container: Container, patches: Mapping[str, bytes]) -> None:
@@ -65,17 +75,17 @@ def apply_patches(container: Container, patches: Mapping[str, bytes]) -> None:
     if not wanted:
         return
     container.put("/", {f"{_PATCHES}/{name}": data for name, data in wanted.items()})
-    for name in wanted:
-        done = container.run(
-            ["git", "-c", "safe.directory=/repo", "apply", "--whitespace=nowarn", f"/{_PATCHES}/{name}"],
-            timeout=120,
-            user="root",
-            workdir="/repo",
-        )
-        if done.exit_code != 0:
-            text = done.output[-500:].decode(errors="replace").strip()
-            raise Rejection("patch-does-not-apply", f"{name} does not apply to the base tree", text)
-    container.run(["rm", "-rf", f"/{_PATCHES}"], timeout=60, user="root", workdir="/")
+    done = container.run(
+        ["sh", "-c", _APPLY, "apply", *wanted], timeout=120 * len(wanted), user="root", workdir="/repo"
+    )
+    if done.exit_code == 0:
+        return
+    said, _, name = done.output.decode(errors="replace").rpartition(_REFUSED)
+    if not name:
+        raise Accident(f"applying patches ended with exit {done.exit_code}: {said[-500:].strip()}")
+    raise Rejection(
+        "patch-does-not-apply", f"{name.strip()} does not apply to the base tree", said[-500:].strip()
+    )
 
 
 def reached_end(observation: Observation) -> bool:

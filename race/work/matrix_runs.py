@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from race.core.classify import Run
-from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, schedule
+from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, next_run, schedule
 from race.core.outcomes import Observation, Plan
 from race.core.test_ids import in_file
 from race.errors import Rejection
@@ -17,9 +19,15 @@ from race.ports import Engine
 from race.work.cells import Subject, open_cell, reached_end
 from race.work.observing import observe
 
+Key = tuple[Cell, int]
+
 
 class Stopped(Exception):
     """The matrix ends; what this run would show is not needed."""
+
+
+class Hopeless(Exception):
+    """A run that only measures cannot end within its limit."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,8 @@ class MatrixRuns:
 
     suite: Suite
     cells: Mapping[Cell, list[Observation]]
+    measuring_seconds: float = 0.0
+    """What a run of the whole suite took that did not fit."""
 
     def outcomes(self) -> dict[Cell, list[Run]]:
         """The same as classification reads it; tests of a file that skips itself are skipped."""
@@ -58,18 +68,33 @@ def plan_of(subject: Subject, paths: tuple[str, ...], **changes: object) -> Plan
 
 
 def observe_cell(
-    engine: Engine, subject: Subject, cell: Cell, plan: Plan, stop: threading.Event | None = None
+    engine: Engine,
+    subject: Subject,
+    cell: Cell,
+    plan: Plan,
+    stop: threading.Event,
+    pace: Pace | None = None,
 ) -> Observation:
-    """One run of one cell. Raises Rejection when the image has no working interpreter with pytest."""
+    """One run of one cell. Raises Rejection when the image has no working interpreter with pytest.
 
-    def on_event(_: dict[str, object]) -> None:
-        if stop is not None and stop.is_set():
+    A run that loses its pace is cut off.
+    """
+
+    def on_event(event: dict[str, object]) -> None:
+        if stop.is_set():
             raise Stopped
+        if pace is not None and pace.hopeless(event):
+            raise Hopeless
 
-    if stop is not None and stop.is_set():
+    if stop.is_set():
         raise Stopped
-    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + 300) as container:
-        seen = observe(container, plan, on_event)
+    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + 900) as container:
+        if stop.is_set():
+            raise Stopped
+        try:
+            seen = observe(container, plan, on_event)
+        except Hopeless:
+            return Observation({}, (), {}, "cut-off")
     if seen.ended == "no-interpreter":
         raise Rejection(
             "no-interpreter", "the environment cannot start its test runner", seen.output[-500:]
@@ -94,66 +119,136 @@ def run_matrix(
     The first run has fix and new tests and the whole suite, under the budget `suite_seconds`; when it
     does not fit, the touched files alone are run. `settled` is a choice made before, which is kept.
     """
-    seen: dict[Cell, list[Observation | None]] = {cell: [None] * runs for cell in CELLS}
-    suite = settled or touched
-    if settled is None and whole is not None and suite_seconds > 0:
-        say("measuring the whole suite")
-        suite, seen["new-with"][0] = _widest(engine, subject, touched, whole, suite_seconds)
-    wanted = {
-        (cell, run): plan_of(subject, paths)
-        for cell, run in schedule(runs)
-        if seen[cell][run] is None and (paths := cell_paths(suite, cell, changes)) is not None
-    }
-    for (cell, run), one in _all(engine, subject, wanted, say).items():
-        seen[cell][run] = one
-    return MatrixRuns(
-        suite, {cell: [one for one in row if one is not None] for cell, row in seen.items()}
-    )
+    with _Crew(engine, subject, say) as crew:
+        if settled is None and whole is not None and suite_seconds > 0:
+            suite = crew.measure(touched, whole, suite_seconds, changes)
+        else:
+            suite = settled or touched
+        for cell, run in schedule(runs):
+            if (paths := cell_paths(suite, cell, changes)) is not None:
+                crew.want(cell, run, plan_of(subject, paths))
+        done = crew.work()
+    cells = {cell: [done[cell, run] for run in range(runs) if (cell, run) in done] for cell in CELLS}
+    return MatrixRuns(suite, cells, crew.measuring_seconds)
 
 
-def _widest(
-    engine: Engine, subject: Subject, touched: Suite, whole: Suite, suite_seconds: float
-) -> tuple[Suite, Observation | None]:
-    """The whole suite and its first run when it fits the budget, else the touched files."""
-    limit = min(suite_seconds, subject.run_seconds)
-    plan = plan_of(subject, whole.paths, run_seconds=limit)
-    first = observe_cell(engine, subject, "new-with", plan)
-    if first.ended == "finished" and first.tests:
-        return Suite(width="whole", paths=whole.paths, why=f"it fits into {suite_seconds:g} s"), first
-    why = f"the whole suite does not fit into {suite_seconds:g} s"
-    return Suite(width="touched", paths=touched.paths, why=why), None
+class _Crew:
+    """Threads that run cells, each in its own container; the first failure ends all.
+
+    There is one thread more than slots of the machine: it makes the next container meanwhile.
+    """
+
+    def __init__(self, engine: Engine, subject: Subject, say: Callable[[str], None]) -> None:
+        self._engine, self._subject, self._say = engine, subject, say
+        self._stop, self._guess_stop = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+        self._wanted: dict[Key, Plan] = {}
+        self._done: dict[Key, Observation] = {}
+        self._asked = 0
+        self._guesses: dict[Key, Future[Observation]] = {}
+        self._workers = (os.cpu_count() or 1) + 1
+        self._pool = ThreadPoolExecutor(max_workers=self._workers)
+        self.measuring_seconds = 0.0
+        """What a run of the whole suite took that did not fit."""
+
+    def __enter__(self) -> _Crew:
+        return self
+
+    def __exit__(self, *failed: object) -> None:
+        if failed[0] is not None:
+            self._stop.set()
+            self._guess_stop.set()
+        self._pool.shutdown(wait=True, cancel_futures=failed[0] is not None)
+
+    def want(self, cell: Cell, run: int, plan: Plan) -> None:
+        """Ask for a run, unless it was made or begun while the suite was measured."""
+        if (cell, run) not in self._done and (cell, run) not in self._guesses:
+            self._wanted[cell, run] = plan
+        self._asked += 1
+
+    def work(self) -> dict[Key, Observation]:
+        """Run what is wanted; everything that was observed."""
+        crew = [self._pool.submit(self._one_after_the_other) for _ in range(self._workers)]
+        begun: list[Future[Any]] = [*crew, *self._guesses.values()]
+        wait(begun, return_when=FIRST_EXCEPTION)
+        if any(future.done() and future.exception() for future in begun):
+            self._stop.set()
+            wait(begun)
+        _raise_first(begun)
+        return self._done | {key: future.result() for key, future in self._guesses.items()}
+
+    def _one_after_the_other(self) -> None:
+        while True:
+            with self._lock:
+                if not self._wanted or self._stop.is_set():
+                    return
+                lasted = {cell: seen.seconds for (cell, _), seen in self._done.items()}
+                key = next_run([*self._wanted], lasted)
+                plan = self._wanted.pop(key)
+            try:
+                seen = observe_cell(self._engine, self._subject, key[0], plan, self._stop)
+            except BaseException:
+                self._stop.set()
+                raise
+            with self._lock:
+                self._done[key] = seen
+                self._say(f"matrix: {len(self._done)} of {self._asked} runs")
+
+    def measure(
+        self, touched: Suite, whole: Suite, suite_seconds: float, changes: Mapping[str, Change]
+    ) -> Suite:
+        """The whole suite when its first run fits the budget, else the touched files.
+
+        Meanwhile a second run of the whole suite is begun, which counts when the suite fits.
+        """
+        self._say("measuring the whole suite")
+        plan = plan_of(self._subject, whole.paths)
+        other: Key = ("old-without", 0)
+        paths = cell_paths(whole, other[0], changes)
+        if paths is not None:
+            guessed = plan_of(self._subject, paths)
+            self._guesses[other] = self._pool.submit(
+                observe_cell, self._engine, self._subject, other[0], guessed, self._guess_stop
+            )
+        limit = min(suite_seconds, self._subject.run_seconds)
+        pace = Pace(limit)
+        first = observe_cell(
+            self._engine, self._subject, "new-with", replace(plan, run_seconds=limit), self._stop, pace
+        )
+        if first.ended == "finished" and first.tests:
+            self._done["new-with", 0] = first
+            return Suite(width="whole", paths=whole.paths, why=f"it fits into {suite_seconds:g} s")
+        self._guess_stop.set()
+        self._guesses.clear()
+        self.measuring_seconds = first.seconds or pace.seconds
+        why = f"the whole suite does not fit into {suite_seconds:g} s"
+        return Suite(width="touched", paths=touched.paths, why=why)
 
 
-def _all(
-    engine: Engine,
-    subject: Subject,
-    wanted: Mapping[tuple[Cell, int], Plan],
-    say: Callable[[str], None],
-) -> dict[tuple[Cell, int], Observation]:
-    """Run the plans of cells, each in its own container; the first failure ends the others."""
-    stop = threading.Event()
-    done: dict[tuple[Cell, int], Observation] = {}
+class Pace:
+    """Tells early that a run cannot end within its limit: a quarter is over, not a tenth is done."""
 
-    def one(cell: Cell, run: int, plan: Plan) -> None:
-        try:
-            done[cell, run] = observe_cell(engine, subject, cell, plan, stop)
-        except BaseException:
-            stop.set()
-            raise
-        say(f"matrix: {len(done)} of {len(wanted)} runs")
+    def __init__(self, limit: float) -> None:
+        self._limit, self._count, self._done = limit, 0, 0
+        self._started: float | None = None
 
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        futures = [pool.submit(one, cell, run, plan) for (cell, run), plan in wanted.items()]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        except BaseException:
-            stop.set()
-            raise
-    _raise_first(futures)
-    return done
+    @property
+    def seconds(self) -> float:
+        """How long the run has been watched."""
+        return time.monotonic() - self._started if self._started is not None else 0.0
+
+    def hopeless(self, event: Mapping[str, object]) -> bool:
+        """Take an event of the run; whether it may as well be ended now."""
+        if self._started is None:
+            self._started = time.monotonic()
+        if event.get("event") == "selected":
+            self._count = int(str(event["count"]))
+        elif event.get("event") == "outcome":
+            self._done += 1
+        return self.seconds > self._limit / 4 and self._done * 10 < self._count
 
 
-def _raise_first(futures: list[Future[None]]) -> None:
+def _raise_first(futures: list[Future[Any]]) -> None:
     """The first real failure of the runs, not the ones that stopped because of it."""
     failed = [error for future in futures if not future.cancelled() and (error := future.exception())]
     for error in failed:

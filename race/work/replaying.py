@@ -34,7 +34,7 @@ def replay(
     ids = sorted((*record.fail_to_pass, *(drop.id for drop in record.dropped if drop.reason in WOBBLY)))
     if not ids or record.source is None or record.environment is None:
         raise Missing(f"{task.id} has no test to repeat; `race explain` without --replay says why")
-    prepared = _prepared(bench, store, task, record)
+    prepared = prepared_again(bench, store, task, record)
     work = Work(bench.engine, subject_of(prepared, settings), task.id, settings.reliability)
     runs: list[dict[str, str]] = []
 
@@ -60,7 +60,7 @@ def replay(
     }
 
 
-def _prepared(bench: Workbench, store: Store, task: TaskFolder, record: Validated) -> Prepared:
+def prepared_again(bench: Workbench, store: Store, task: TaskFolder, record: Validated) -> Prepared:
     """What the recorded validation ran on, from the release folder alone."""
     mined = task.read(Mined)
     assert mined is not None

@@ -47,7 +47,7 @@ def prepare(desk: Desk, mined: Mined, earlier: Validated | None) -> Prepared:
     assert mined.test_patch is not None
     bench, store, task = desk.bench, desk.store, desk.task
     desk.say("reading the source")
-    source, tar = ensure_source(bench, store, task, mined, earlier)
+    source, tar = ensure_source(bench, store, task, mined, earlier, desk.say)
     fix_patch, test_patch = task.read_file(mined.fix_patch), task.read_file(mined.test_patch)
     started = time.monotonic()
     built = build_env(
@@ -99,7 +99,9 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     keep_excerpts(desk.task, ran, listed)
     desk.note(
         seconds=round(time.monotonic() - started, 1),
-        pytest_seconds=round(sum(seen.seconds for row in ran.cells.values() for seen in row), 2),
+        pytest_seconds=round(
+            ran.measuring_seconds + sum(seen.seconds for row in ran.cells.values() for seen in row), 2
+        ),
         image=prepared.image.id,
         image_size=prepared.image.size,
     )

@@ -8,6 +8,7 @@ from race.core.matrix import (
     has_fix,
     has_new_tests,
     modules_with_tests,
+    next_run,
     schedule,
     spread,
     touched_files,
@@ -48,6 +49,17 @@ def test_a_schedule_holds_every_cell_the_asked_number_of_times():
     assert {cell for cell, _ in plan[:4]} == set(CELLS)
     assert [cell for cell in CELLS if has_fix(cell)] == ["old-with", "new-with"]
     assert [cell for cell in CELLS if has_new_tests(cell)] == ["new-without", "new-with"]
+
+
+def test_long_cells_start_first_and_rounds_stay_together():
+    """Unknown cells first, then by what they took before; never a later round before an earlier one."""
+    pending = schedule(2)
+    assert next_run(pending, {}) == ("new-without", 0)
+    lasted = {"new-without": 1.0, "new-with": 9.0, "old-without": 2.0}
+    assert next_run(pending, lasted) == ("old-with", 0)
+    later = [key for key in pending if key[1] == 1]
+    assert next_run(later, lasted | {"old-with": 0.5}) == ("new-with", 1)
+    assert next_run([("old-with", 0), *later], lasted | {"old-with": 0.5}) == ("old-with", 0)
 
 
 def test_paths_of_a_real_git_diff_are_found_whatever_their_names(tmp_path):

@@ -1,6 +1,10 @@
 """The flow of matrix and repeats on an engine behind the port whose containers answer from a script."""
 
 import json
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -115,6 +119,52 @@ def test_the_suite_is_widened_only_while_it_fits_its_budget():
     assert [len(row) for row in narrow.cells.values()] == [3, 3, 3, 3]
     kept = _matrix(ScriptedEngine(_good), settled=narrow.suite)
     assert kept.suite == narrow.suite
+
+
+def test_a_suite_that_is_far_too_slow_is_given_up_early():
+    """With a quarter of the budget gone and less than a tenth done, the measuring run is cut off; what
+    it took is told, and every cell of the touched files still gets its runs."""
+
+    def slow(fixed, plan):
+        if plan["files"] != ["tests"]:
+            return _good(fixed, plan)
+        return _slowly(30)
+
+    def _slowly(count):
+        yield {"event": "selected", "count": count}
+        for number in range(count):
+            time.sleep(0.05)
+            yield _outcome("passed", f"tests/test_b.py::test_{number}")
+        yield _ended()
+
+    engine = ScriptedEngine(slow)
+    narrow = _matrix(engine, suite_seconds=0.3)
+    assert narrow.suite.width == "touched"
+    assert 0.075 <= narrow.measuring_seconds < 1.5
+    assert [len(row) for row in narrow.cells.values()] == [3, 3, 3, 3]
+    assert all(TEST in seen.tests for row in narrow.cells.values() for seen in row)
+
+
+def test_containers_wait_for_a_free_core_before_tests_run():
+    """However many tasks run at once, no more launchers run at the same moment than there are cores."""
+    running, most, lock = 0, 0, threading.Lock()
+
+    def counted(fixed, plan):
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        time.sleep(0.02)
+        with lock:
+            running -= 1
+        return _good(fixed, plan)
+
+    engine = ScriptedEngine(counted)
+    with ThreadPoolExecutor(3) as pool:
+        for job in [pool.submit(_matrix, engine, suite_seconds=0) for _ in range(3)]:
+            job.result()
+    assert len(engine.ran) == 36
+    assert 1 <= most <= (os.cpu_count() or 1)
 
 
 @pytest.mark.parametrize("after", [0, 1, 5])
