@@ -22,7 +22,7 @@ import cage
 
 DUMP_SIGNAL = signal.SIGRTMAX - 3
 DISK_ROOM = 300 * 2**20
-START_SECONDS = 60.0
+START_SECONDS = 20.0
 LINE_LIMIT = 4 * 2**20
 PLAN = {
     "root": "/repo",

@@ -26,6 +26,17 @@ THROUGH_RACE = (
     "carriage-returns", "left-overs", "old-tests-deleted",
 )  # fmt: skip
 ID = "sample__counter-1"
+FAIL_TO_PASS = (
+    "tests/test_core.py::test_adds_are_not_lost",
+    "tests/test_core.py::test_close_wakes_all",
+)
+PASS_TO_PASS = (
+    "tests/test_core.py::test_add_returns_the_value",
+    "tests/test_core.py::test_closed_counter_refuses",
+    "tests/test_core.py::TestStart::test_start[7]",
+    "tests/test_text.py::test_describe",
+)
+"""All that the task lists: forgers who know less are unresolved for what they leave out."""
 
 
 def base_tree() -> BaseTree:
@@ -41,8 +52,7 @@ def base_tree() -> BaseTree:
 
 def place_of(tree: BaseTree) -> Target:
     """The places that the entries name."""
-    ids = ("tests/test_core.py::test_adds_are_not_lost", "tests/test_core.py::test_close_wakes_all")
-    return tree.target(FIX, TESTS, ids, ("tests/test_text.py::test_describe",))
+    return tree.target(FIX, TESTS, FAIL_TO_PASS, PASS_TO_PASS)
 
 
 def test_the_battery_is_large_and_covers_every_kind() -> None:
@@ -112,6 +122,7 @@ def test_no_attack_is_resolved_and_no_honest_patch_suffers(bench: Workbench, cou
     own = partial(counter_task.grade, bench.engine)
     some = [entry for entry in battery() if entry.name in THROUGH_RACE]
     assert len(some) == len(THROUGH_RACE)
+    assert (counter_task.fail_to_pass, counter_task.pass_to_pass) == (FAIL_TO_PASS, PASS_TO_PASS)
     found = list(run_battery(battery(), place, tree, FIX, {"soma": soma}, jobs=3))
     found += run_battery(some, place, tree, FIX, {"grade": own}, jobs=3)
     wrong = {
