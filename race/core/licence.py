@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from licenseclassifier import identify_license
@@ -69,8 +70,14 @@ def read_licence(texts: Mapping[str, bytes], metadata: Mapping[str, bytes]) -> L
 
 def identify(data: bytes) -> list[str]:
     """SPDX ids of the licences in one text, in the order they appear."""
-    text = data[:_LIMIT].decode(errors="replace")
-    return list(dict.fromkeys(match.id for match in identify_license(text)))
+    return list(_identify(data[:_LIMIT]))
+
+
+@lru_cache(maxsize=64)
+def _identify(data: bytes) -> tuple[str, ...]:
+    """A history has few licence texts and many commits."""
+    text = data.decode(errors="replace")
+    return tuple(dict.fromkeys(match.id for match in identify_license(text)))
 
 
 def licence_findings(licence: Licence, allowed: Sequence[str]) -> list[Finding]:

@@ -155,6 +155,10 @@ def command(
     bench = workbench(context)
     store = Store(release)
     section = store.settings.mine
+    first = since.date() if since else section.since
+    end = until.date() if until else section.until
+    if first is not None and end is not None and first >= end:
+        raise UsageError(f"no day is left between --since {first} and --until {end} (not included)")
     with store.lock():
         progress = Progress("mine", len(clones) + len(github), verbose=verbose)
         known = read_facts(facts, repos) if facts is not None else {}
@@ -162,8 +166,8 @@ def command(
         remember(store, named)
         remember_servers(store, github, api_url)
         order = Order(
-            since=since.date() if since else section.since,
-            until=until.date() if until else section.until,
+            since=first,
+            until=end,
             limit=limit,
             model=bench.model(model) if model else None,
             facts=known,

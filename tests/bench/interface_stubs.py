@@ -57,7 +57,7 @@ PACKAGES = {
     "sse-starlette uvicorn python-multipart jsonschema trio pytest-xdist inline-snapshot dirty-equals "
     "pytest-examples click typer websockets opentelemetry-api pyjwt cryptography",
     "taskiq-python/taskiq": "pytest pydantic pycron taskiq-dependencies pytz anyio pytest-mock izulu aiohttp "
-    "freezegun polyfactory watchdog gitignore-parser tzlocal pytest-asyncio importlib_metadata",
+    "freezegun polyfactory watchdog tzlocal pytest-asyncio importlib_metadata",
     "redis/redis-py": "pytest pytest-asyncio async-timeout packaging mock numpy cachetools deprecated "
     "importlib-metadata hiredis pyjwt requests cryptography xxhash pytest-profiling ujson",
     "aio-libs/janus": "pytest pytest-asyncio typing_extensions",
@@ -332,7 +332,7 @@ def run_all(
             continue
         with bench.engine.container(spec) as container:
             container.run(["mkdir", "-p", "/srv/probe"], timeout=30, user="root")
-            container.put_tar("/work", site)
+            container.put_tar("/srv", site)
             container.put("/srv/probe", {"probe.py": PROBE.encode(), **STAND_INS})
             fixed = probe(container, after, ids)
             if fixed["errors"] or not fixed["collected"]:

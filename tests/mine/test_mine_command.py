@@ -345,6 +345,12 @@ def test_malformed_facts_are_named(
         (["--clone", "/usr", "--repo", "a/b"], 2, "not a git repository"),
         (["--github", "a/b", "--api-url", "ftp:x"], 2, "no address"),
         (["--since", "yesterday", "--clone", ".", "--repo", "a/b"], 2, "yesterday"),
+        (
+            ["--since", "2026-02-01", "--until", "2026-01-01", "--clone", ".", "--repo", "a/b"],
+            2,
+            "no day is left between --since 2026-02-01 and --until 2026-01-01",
+        ),
+        (["--clone", ".", "--repo", "a/b", "--search", "deadlock"], 2, "needs --github"),
     ],
 )
 def test_bad_command_lines_get_one_line(

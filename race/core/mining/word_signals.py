@@ -130,16 +130,18 @@ def issue_signals(text: str) -> dict[str, float]:
 def remark_signals(side: str, remarks: Sequence[str]) -> dict[str, float]:
     """What added comments, docstrings and messages of one side say."""
     said = "\n".join(remarks)[:8000]
-    found = {
-        f"{side}:remarks-{name}": share(len(pattern.findall(said)), 2)
+    if not said.strip():
+        return {}
+    counts = {
+        name: len(pattern.findall(said))
         for name, pattern in PROSE.items()
         if name not in ("task", "timeout")
     }
-    own = [name for name in MATTER if name not in ("lock", "loop")]
-    return found | {
-        f"{side}:remarks-defect": share(len(STRONG_FIX.findall(said)), 1),
-        f"{side}:remarks-regression": share(len(REGRESSION.findall(said)), 1),
-        f"{side}:remarks-matter": share(sum(len(PROSE[name].findall(said)) for name in own), 4),
+    own = sum(counts[name] for name in MATTER if name not in ("lock", "loop"))
+    return {f"{side}:remarks-{name}": share(count, 2) for name, count in counts.items()} | {
+        f"{side}:remarks-defect": float(bool(STRONG_FIX.search(said))),
+        f"{side}:remarks-regression": float(bool(REGRESSION.search(said))),
+        f"{side}:remarks-matter": share(own, 4),
     }
 
 
