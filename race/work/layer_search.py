@@ -24,10 +24,10 @@ from race.errors import Accident
 from race.work.worker_processes import begin_worker, most_workers
 
 MOST_WORKERS = 4
-BATCH_BYTES = 3 * 2**20
+BATCH_BYTES = 2 * 2**20
 BATCH_FILES = 1000
-IN_FLIGHT = 20 * 2**20
-FEW_BYTES = 24 * 2**20
+IN_FLIGHT = 12 * 2**20
+FEW_BYTES = 16 * 2**20
 """A layer's first bytes are searched in this process: most layers are no larger."""
 
 T = TypeVar("T")

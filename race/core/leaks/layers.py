@@ -10,11 +10,11 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 6
+FORMAT = 7
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One path of a layer. `kind` is f (file), d, l (link), h (hard link) or o; `blob` is the git
     id of the content, for files of the work directory only."""
@@ -28,7 +28,7 @@ class Entry:
     blob: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Hit:
     """Fragments found in one place. `inside` names the way from the file to that place, with how
     each step was unpacked; `found` holds (number of the fragment, excerpt, exact)."""
@@ -42,7 +42,7 @@ class Hit:
     git_id: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """Byte-code, or a tool's cache, of a file that a patch touches: the source's size by the header
     (or -1), and which of the fix's new names are in it."""
@@ -53,6 +53,9 @@ class Compiled:
     source_size: int
     names: tuple[str, ...]
     code: bool = True
+
+
+_FIELDS = ("path", "kind", "size", "mtime", "mode", "link", "blob")
 
 
 @dataclass
@@ -82,8 +85,18 @@ class LayerScan:
         self.unread += other.unread
 
     def as_json(self) -> dict[str, Any]:
-        """For the cache."""
-        return asdict(self) | {"format": FORMAT}
+        """For the cache; the many entries as rows."""
+        return {
+            "format": FORMAT,
+            "digest": self.digest,
+            "size": self.size,
+            "entries": [[getattr(entry, name) for name in _FIELDS] for entry in self.entries],
+            "hits": [asdict(hit) for hit in self.hits],
+            "compiled": [asdict(item) for item in self.compiled],
+            "kept": self.kept,
+            "objects": self.objects,
+            "unread": self.unread,
+        }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> LayerScan | None:
@@ -93,7 +106,7 @@ class LayerScan:
         return cls(
             digest=value["digest"],
             size=value["size"],
-            entries=[Entry(**entry) for entry in value["entries"]],
+            entries=[Entry(*row) for row in value["entries"]],
             hits=[
                 Hit(**hit | {"how": tuple(hit["how"]), "found": tuple(tuple(f) for f in hit["found"])})
                 for hit in value["hits"]

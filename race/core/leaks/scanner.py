@@ -6,7 +6,7 @@ import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from race.core.leaks.bytecode import NameSearch, is_code, names_in, source_size, telling
 from race.core.leaks.forms import SEPARATOR, excerpt_of, squeezed, worded
@@ -105,7 +105,7 @@ class LayerScanner:
             self.scan.entries.append(entry)
             return
         if entry.path.startswith(self._workdir) and "/.git/" not in entry.path:
-            entry = Entry(**{**entry.__dict__, "blob": blob_id(data)})
+            entry = replace(entry, blob=blob_id(data))
         self.scan.entries.append(entry)
         if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or is_control(entry.path)):
             self.scan.kept[entry.path] = data.decode("latin-1")
