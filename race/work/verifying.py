@@ -81,22 +81,25 @@ def verify_task(desk: Desk) -> Verified:
 def named_otherwise(sealed: Sealed | None, mined: Materials, made: Materials) -> list[Finding]:
     """Images that the seal's record names by another digest than what the release folder makes.
 
-    The grading image is compared as it was sealed, before anything is corrected.
+    The grading image is compared as it was sealed, before anything is corrected, and both as they
+    were validated too: newer templates are told by `recipe_findings`.
     """
     if sealed is None:
         return []
-    before = replace(mined, built_recipe=made.built_recipe)
+    built = replace(mined, built_recipe=made.built_recipe).recipes
     return [
         Finding(
             rule="image-digest",
             message=(
                 f"seal.json names {named.ref} by recipe {named.recipe[:12]}, "
-                f"but the release folder makes {recipe.ref} by {recipe.recipe[:12]}"
+                f"but the release folder makes {now.ref} by {now.recipe[:12]}"
             ),
             place=named.ref,
         )
-        for named, recipe in zip((sealed.env_image, sealed.test_image), before.recipes, strict=True)
-        if named is not None and (named.ref, named.recipe) != (recipe.ref, recipe.recipe)
+        for named, now, then in zip(
+            (sealed.env_image, sealed.test_image), built, mined.recipes, strict=True
+        )
+        if named is not None and named not in (now, then)
     ]
 
 
