@@ -305,10 +305,12 @@ class Checks:
     def decoy(self, most: float) -> None:
         """A run that looks like the one of all tests, with some turned false; it ends after them.
 
-        Before the real run it may take `most` seconds, afterwards a tenth of what that took.
+        They are among those that run first. Before the real run it may take `most` seconds.
         """
         listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        early = list(listed) if most else self._early()
+        early = self._early(
+            self.grading.seconds or self.trial.get("seconds") or dict.fromkeys(listed, 0.0)
+        )
         book = controls.Book(self.book.files, early)
         groups = controls.by_function(early)
         sure = {f: [edit for edit in edits if edit.sure and not edit.neutral and edit.kind != "again"]
@@ -326,11 +328,11 @@ class Checks:
             if seen.outcomes.get(nodeid) == "passed":
                 self.doubts.append("a false test in place of %s passes" % nodeid)
 
-    def _early(self) -> list[str]:
-        """The tests that ran first, as many as fit a tenth of the whole."""
+    def _early(self, taken: dict[str, float]) -> list[str]:
+        """Of tests in the order of their run, with what they took: those that fit a tenth of it all."""
         early, spent = [], 0.0
-        room = max(0.5, 0.1 * sum(self.grading.seconds.values()))
-        for name, seconds in self.grading.seconds.items():
+        room = max(0.3, 0.1 * sum(taken.values()))
+        for name, seconds in taken.items():
             spent += seconds
             if spent > room:
                 break

@@ -20,8 +20,8 @@ EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
 
 def try_out() -> dict[str, Any]:
     """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
-    `together` (do renamed ones pass in one process), `tolerated` (what the project itself changes
-    about the runner).
+    `together` (do renamed ones pass in one process), `seconds` (what each test took, in the order of
+    the run), `tolerated` (what the project itself changes about the runner).
 
     When the reference fix is not resolved there is only `reference`, which the release check then says.
     """
@@ -47,6 +47,7 @@ def _try_out(grading: Grading) -> dict[str, Any]:
     deadline = time.monotonic() + SECONDS
     book = controls.Book(grading.sources(), task["fail_to_pass"])
     found: dict[str, Any] = {"not_alone": [], "not_renamed": [], "tolerated": sorted(seen.altered)}
+    found["seconds"] = seen.seconds
     for function, ids in controls.by_function(task["fail_to_pass"]).items():
         _try_alone(grading, book, function, ids, found)
     found["together"] = _try_together(grading, book, found)
