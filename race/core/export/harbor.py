@@ -8,14 +8,21 @@ import shlex
 from race.core.export.facts import TaskFacts
 
 PATCH = "/logs/artifacts/model.patch"
-COMPOSE = """\
+AGENT = "agent"
+"""The unprivileged user of the agent's image."""
+
+
+def compose(image: str) -> bytes:
+    """No network, for engines where Harbor's own no-network mode cannot be had."""
+    return f"""\
 # No network, for engines where Harbor's own no-network mode cannot be had.
 services:
   main:
+    image: {_text(image)}
     network_mode: none
     init: true
     stop_grace_period: 1s
-"""
+""".encode()
 
 
 def verifier_image(task: TaskFacts) -> str:
@@ -89,6 +96,7 @@ merged_at = {_text(task.merged_at)}
 
 [agent]
 timeout_sec = 7200.0
+user = {_text(AGENT)}
 
 [environment]
 docker_image = {_text(task.env_image)}
@@ -118,8 +126,8 @@ cd {shlex.quote(task.workdir)} && git apply --whitespace=nowarn /solution/fix.pa
     return {
         "task.toml": toml.encode(),
         "instruction.md": f"<!-- {task.canary_line} -->\n{task.statement}".encode(),
-        "environment/docker-compose.yaml": COMPOSE.encode(),
-        "tests/docker-compose.yaml": COMPOSE.encode(),
+        "environment/docker-compose.yaml": compose(task.env_image),
+        "tests/docker-compose.yaml": compose(verifier_image(task)),
         "tests/test.sh": test_script(task),
         "solution/solve.sh": solve.encode(),
         "solution/fix.patch": task.patch.encode(),
