@@ -54,11 +54,12 @@ class Grading:
     def __init__(self, task: dict[str, Any]) -> None:
         self.task, self.root = task, task["root"]
         self.started = time.monotonic()
-        self.worker = supervise.Worker(task["python"], task["environment"])
+        found = os.path.join(TASK, "trial.json")
+        found = found if os.path.isfile(found) else ""
+        self.worker = supervise.Worker(task["python"], task["environment"], found)
         self.base = tree.Base(TASK)
         self.hidden = {path: None if data is None else base64.b64decode(data)
                        for path, data in load("hidden.json").items()}  # fmt: skip
-        found = os.path.isfile(os.path.join(TASK, "trial.json"))
         self.trial: dict[str, Any] = load("trial.json") if found else {}
         self.tolerated: list[str] | None = self.trial.get("tolerated")
         self.submitted = Submission()
@@ -91,6 +92,7 @@ class Grading:
         until: list[str] | None = None,
         most: float = 0.0,
         ordered: bool = False,
+        tell_imports: bool = False,
     ) -> Seen:
         """Run tests under a fresh user; what was seen, and what does not add up."""
         task = self.task
@@ -101,6 +103,7 @@ class Grading:
             "ids": ids,
             "until": until or [],
             "ordered": ordered,
+            "tell_imports": tell_imports,
             "environment": task["environment"],
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),

@@ -10,6 +10,7 @@ import faulthandler
 import gc
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -43,7 +44,7 @@ class Reporter:
     def __init__(self, order: dict, channel: Channel, stacks: object, snapshot: object) -> None:
         self._stacks, self._snapshot, self._looks = stacks, snapshot, 0
         self._altered: list = []
-        self._root = order["root"]
+        self._root, self._tell_imports = order["root"], order["tell_imports"]
         self._wanted = None if order["ids"] is None else set(order["ids"])
         self._sequence = order["ids"] if order["ordered"] else None
         self._skipped = tuple(os.path.join(order["root"], name) for name in order["skipped"])
@@ -134,6 +135,8 @@ class Reporter:
     def pytest_sessionfinish(self, session: object) -> None:
         """The tests are through."""
         self._look(always=True)
+        if self._tell_imports:
+            self._send(event="imports", names=imported_packages(self._root))
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         """A test begins."""
@@ -190,6 +193,32 @@ class Reporter:
         for when in ("setup", "call", "teardown"):
             self._errors.pop((nodeid, when), None)
         self._send(**event)
+
+
+def imported_packages(root: str) -> list[str]:
+    """Modules of the environment's own packages that are imported now, in order.
+
+    Without packages that import a module of the project, or might: they look for it when imported.
+    """
+    found, own, mentions = [], set(), set()
+    for name, module in list(sys.modules.items()):
+        path = getattr(module, "__file__", None) or ""
+        if path.startswith(root + os.sep):
+            own.add(re.escape(name.partition(".")[0].encode()))
+        elif "site-packages" in path:
+            found.append((name, path))
+    names = b"|".join(sorted(own - {b"tests", b"test", b"conftest"}) or [b"-"])
+    mention = re.compile(
+        rb"^\s*(?:from|import)\s+(?:%s)\b|import_module\(.(?:%s)\b" % (names, names), re.M
+    )
+    for name, path in found:
+        try:
+            with open(path, "rb") as stream:
+                if path.endswith(".py") and mention.search(stream.read()):
+                    mentions.add(name.partition(".")[0])
+        except OSError:
+            mentions.add(name.partition(".")[0])
+    return [name for name, _ in found if name.partition(".")[0] not in mentions]
 
 
 def judge(reports: list) -> tuple[str, object]:

@@ -14,6 +14,7 @@ class Seen:
     def __init__(self, asked: list[str], tolerated: Any) -> None:
         self.asked = set(asked)
         self.altered: set[str] = set()
+        self.imported: list[str] = []
         self._tolerated = tolerated
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
@@ -46,6 +47,8 @@ class Seen:
                 self.messages[name] = text.strip(": ")
         elif kind == "integrity":
             self.altered |= {*event["what"], *event["hooks"]}
+        elif kind == "imports":
+            self.imported = [str(name) for name in event["names"]]
         elif kind == "collect-error":
             for name in self.asked:
                 if name.startswith(event["path"] + "::"):

@@ -43,6 +43,7 @@ PLAN = {
     "open_files": 4096,
     "restarts": 200,
     "until": [],
+    "tell_imports": False,
 }
 """What can be asked of a run, with defaults. `ids` None means all that the files hold; `output_bytes`
 is how much output is kept and `memory_bytes` 0 leaves memory to the container. `until` names ids after
@@ -73,7 +74,8 @@ def worker_key(python: str, environment: dict[str, str]) -> tuple:
 class Worker:
     """The pristine interpreter that forks runs; one per environment of the interpreter itself."""
 
-    def __init__(self, python: str, environment: dict[str, str]) -> None:
+    def __init__(self, python: str, environment: dict[str, str], preload: str = "") -> None:
+        """`preload` is a JSON file whose `preload` lists modules to import before any run."""
         self.key = worker_key(python, environment)
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "worker.py")
@@ -88,7 +90,7 @@ class Worker:
         self._process: subprocess.Popen | None = None
         try:
             self._process = subprocess.Popen(
-                [python, "-s", "-S", script, str(theirs.fileno())],
+                [python, "-s", "-S", script, str(theirs.fileno()), *([preload] if preload else [])],
                 pass_fds=[theirs.fileno()],
                 env=starting,
                 cwd="/",
@@ -404,6 +406,7 @@ class Run:
             "deselected": plan["deselected"],
             "arguments": plan["arguments"],
             "tools": plan["tools"],
+            "tell_imports": plan["tell_imports"],
             "environment": clean_environment(plan["environment"]),
             "limits": {name: plan[name] for name in ("file_bytes", "processes", "open_files")},
         }
