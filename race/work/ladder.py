@@ -37,7 +37,7 @@ ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
 RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
 """What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
-RUNNER_NEEDS = ("iniconfig", "packaging", "pluggy", "exceptiongroup", "tomli")
+RUNNER_NEEDS = ("iniconfig", "packaging", "pluggy", "py", "exceptiongroup", "tomli")
 """What a later pytest itself needs of a later date."""
 GRADER_PYTEST = 7
 GRADER_PYTEST_SETTLED = datetime(2022, 10, 25, tzinfo=UTC)
