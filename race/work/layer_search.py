@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from race.core.leaks.bytecode import NameSearch
-from race.core.leaks.fragments import Wanted
+from race.core.leaks.fragments import Wanted, shape_search
 from race.core.leaks.layers import Entry, LayerScan
 from race.core.leaks.scanner import LayerScanner, matcher_of, windows
 from race.errors import Accident
@@ -41,12 +41,19 @@ class Search:
         self.wanted, self.workdir = wanted, workdir
         self.matcher = matcher_of(wanted)
         self.names = NameSearch(wanted.identifiers)
+        self.shapes = shape_search(wanted.fragments)
         self._workers = most_workers(most)
         self._pool: ProcessPoolExecutor | None = None
 
     def scanner(self) -> LayerScanner:
         """A scanner for some files."""
-        return LayerScanner(self.wanted, self.workdir, matcher=self.matcher, names=self.names)
+        return LayerScanner(
+            self.wanted,
+            self.workdir,
+            matcher=self.matcher,
+            names=self.names,
+            shapes=self.shapes,
+        )
 
     def pool(self) -> ProcessPoolExecutor | None:
         """The workers, started when they are first needed; None when one process has to do."""

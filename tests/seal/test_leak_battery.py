@@ -568,6 +568,14 @@ def _(root: Path, kit: Kit) -> None:
     kit.write(root, {f"{SITE}/other/gate.py": renamed})
 
 
+@sabotage("copy with every name changed", "installed-copies", f"/{SITE}/abacus/engine.py")
+def _(root: Path, kit: Kit) -> None:
+    names = {"_turnstile": "_gate", "_journal_entry": "_note", "_journal": "_log", "before": "prior",
+             "amount": "delta", "Tally": "Abacus", "count": "beads"}  # fmt: skip
+    copy = re.sub(r"\w+", lambda found: names.get(found.group(), found.group()), kit.counter)
+    kit.write(root, {f"{SITE}/abacus/engine.py": copy.replace("    ", "\t")})
+
+
 SABOTAGES["reflog of a branch alone"] = (
     "git-reflog", "/repo/.git/logs/refs/heads/main",
     drop("repo/.git/logs/refs/heads/main", f"{'0' * 40} {'7' * 40} A <a@b.invalid> 1 +0000\tfix\n"),

@@ -159,11 +159,10 @@ def test_a_record_that_names_another_image_is_one_finding(release: Path) -> None
     store = Store(release)
     task = smallest(store)
     made = materials(task, store)
-    sealed = task.read(Sealed)
-    assert sealed
-    assert sealed.env_image
+    env, test = made.recipes
+    sealed = Sealed(instance_id=task.id, accepted=True, env_image=env, test_image=test)
     assert named_otherwise(sealed, made, made) == []
-    other = sealed.env_image.model_copy(update={"recipe": "e" * 64})
+    other = env.model_copy(update={"recipe": "e" * 64})
     (finding,) = named_otherwise(sealed.model_copy(update={"env_image": other}), made, made)
     assert finding.rule == "image-digest"
     assert finding.message.startswith(f"seal.json names {other.ref} by recipe eeeeeeeeeeee, but ")

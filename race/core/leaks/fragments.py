@@ -1,25 +1,27 @@
 """What to look for: the pieces of a fix and of its hidden tests that exist nowhere before the fix.
 
-Three kinds of piece, from small to large: an added *line*; a *seam*, two or three neighbouring lines
+Four kinds of piece, from small to large: an added *line*; a *seam*, two or three neighbouring lines
 of the fixed file of which one is new or between which something was removed; a *shingle*, nine words
-in a row. And *names*: hidden tests and new test modules. A piece that the patch's own old side or
-the base tree holds, or whose words everybody uses, is common and is not looked for.
+in a row; a *shape*, a few lines with other names. And *names*: hidden tests and new test modules. A
+piece that the patch's own old side or the base tree holds, or whose words everybody uses, is common
+and is not looked for.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from race.core.leaks.forms import SEPARATOR, squeezed, tokens, worded
 from race.core.leaks.matcher import Matcher
 from race.core.leaks.patchtext import PatchedFile
+from race.core.leaks.shapes import MOST, SUFFIXES, ShapeSearch, shape_of, windows
 from race.core.leaks.weight import ENOUGH, bits
 
 Source = Literal["fix", "tests"]
-Form = Literal["line", "seam", "shingle", "name"]
+Form = Literal["line", "seam", "shingle", "name", "shape"]
 
 SHORTEST_LINE = 15
 SHORTEST_SEAM = 20
@@ -158,6 +160,29 @@ def _shingles(source: Source, path: str, after: list[tuple[int, bytes, bool]]) -
             yield Fragment(source, path, "shingle", text, needle, True, lines)
 
 
+def _shapes(files: tuple[PatchedFile, ...], known: Sequence[bytes]) -> Iterator[Fragment]:
+    """Neighbouring lines of the fix that are recognised with other names; those that the known text
+    also holds with other names are left out."""
+    found = []
+    for path, after in _lines(files):
+        if path.endswith(SUFFIXES):
+            for fresh, lines in windows(after):
+                shape = shape_of(lines)
+                if shape is not None:
+                    text = b"\n".join(lines).strip()
+                    found.append(Fragment("fix", path, "shape", text, shape.marks, False, fresh))
+    found = found[:: max(1, -(-len(found) // MOST))]
+    search = shape_search(found)
+    common = {number for text in known for number in search.find(text)}
+    yield from (fragment for number, fragment in enumerate(found) if number not in common)
+
+
+def shape_search(fragments: Sequence[Fragment]) -> ShapeSearch:
+    """Finds the shapes among some fragments, by their number."""
+    shapes = ((n, shape_of(f.text.split(b"\n"))) for n, f in enumerate(fragments) if f.form == "shape")
+    return ShapeSearch((number, shape) for number, shape in shapes if shape is not None)
+
+
 def _test_names(files: tuple[PatchedFile, ...]) -> Iterator[Fragment]:
     none: frozenset[int] = frozenset()
     for file in files:
@@ -216,6 +241,7 @@ def wanted_from(
     common: set[int] = set()
     for wordy, haystack in enumerate(corpus):
         common |= {n for _, n in matcher.find(haystack) if every[n].wordy == bool(wordy)}
+    shapes = list(_shapes(fix, known))
     known_all = base is not None
     whole_words = {w.lower() for part in known for w in tokens(part)} if base is not None else set()
     kept = [
@@ -235,13 +261,18 @@ def wanted_from(
     plain |= {every[n].lines for n in common if every[n].form == "line"}
     common_lines = len(plain)
     return Wanted(
-        _limited(kept), fix, tests, frozenset(fresh), common_lines, base_known=base is not None
+        _limited([*kept, *shapes]),
+        fix,
+        tests,
+        frozenset(fresh),
+        common_lines,
+        base_known=base is not None,
     )
 
 
 def _limited(fragments: list[Fragment]) -> tuple[Fragment, ...]:
     """At most LIMIT pieces; names and lines first, then seams and shingles evenly thinned out."""
-    order = {"name": 0, "line": 1, "seam": 2, "shingle": 3}
+    order = {"name": 0, "line": 1, "shape": 1, "seam": 2, "shingle": 3}
     fragments.sort(key=lambda f: order[f.form])
     if len(fragments) <= LIMIT:
         return tuple(fragments)

@@ -52,7 +52,10 @@ class Leak:
         lines = len({n for f in self.fragments for n in f.lines})
         whole = "the fix" if self.source == "fix" else "the hidden tests"
         amount = f"{lines} line{'s' * (lines != 1)}" if lines else "a place where lines were removed"
-        return f"{amount} of {whole} of {of}, {'exact' if self.exact else 'reformatted'}"
+        how = "exact" if self.exact else "reformatted"
+        if all(f.form == "shape" for f in self.fragments):
+            how = "with other names"
+        return f"{amount} of {whole} of {of}, {how}"
 
 
 def distinct_lines(fragments: Iterable[Fragment]) -> int:
@@ -140,7 +143,7 @@ class Judge:
                 found.update(
                     f
                     for f in self._wanted.fragments
-                    if f.source == source and f.needle in forms[f.wordy]
+                    if f.source == source and f.form != "shape" and f.needle in forms[f.wordy]
                 )
         return found
 

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from race.core.leaks.bytecode import NameSearch, is_code, names_in, source_size, telling
-from race.core.leaks.forms import SEPARATOR, excerpt_of, squeezed, worded
-from race.core.leaks.fragments import Fragment, Wanted
+from race.core.leaks.forms import SEPARATOR, excerpt_of, printable, squeezed, worded
+from race.core.leaks.fragments import Fragment, Wanted, shape_search
 from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.matcher import Matcher
 from race.core.leaks.places import is_cache, is_control
+from race.core.leaks.shapes import SUFFIXES, ShapeSearch
 from race.core.leaks.unpack import closed_kind, kind_of, pack_start, parts
 
 BATCH_BYTES = 2 * 2**20
@@ -36,7 +37,7 @@ _KEPT_LIMIT = 8 * 2**20
 
 def matcher_of(wanted: Wanted) -> Matcher:
     """Finds what a scan looks for, all of it by its letters, digits and underscores."""
-    return Matcher([worded(fragment.needle) for fragment in wanted.fragments])
+    return Matcher([b"" if f.form == "shape" else worded(f.needle) for f in wanted.fragments])
 
 
 def windows(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -79,6 +80,7 @@ class LayerScanner:
         *,
         matcher: Matcher | None = None,
         names: NameSearch | None = None,
+        shapes: ShapeSearch | None = None,
     ) -> None:
         self._wanted = wanted
         self._fragments = wanted.fragments
@@ -92,6 +94,7 @@ class LayerScanner:
         self._bytes = 0
         self.most_parts = MOST_PARTS
         self._codes: list[_Item] = []
+        self._shapes = shapes if shapes is not None else shape_search(wanted.fragments)
         self._names = names or NameSearch(wanted.identifiers)
         self._parts_left, self._bytes_left, self._told = self.most_parts, MOST_BYTES, False
         self.scan = LayerScan(digest="")
@@ -249,6 +252,10 @@ class LayerScanner:
         batch, self._batch, self._bytes = self._batch, [], 0
         for index, numbers in self._found([item.data for item in batch]).items():
             self._record(batch[index], numbers)
+        for item in batch if self._shapes else ():
+            shaped = self._shapes.find(item.data) if item.name.endswith(SUFFIXES) else {}
+            if shaped:
+                self._record(item, set(shaped))
         codes, self._codes = self._codes, []
         for item, names in zip(codes, self._names.find([c.data for c in codes]), strict=True):
             if telling(names):
@@ -284,6 +291,8 @@ class LayerScanner:
         return len(fragment.text) < 256 and bytes([len(fragment.text)]) + fragment.text in data
 
     def _excerpt(self, number: int, data: bytes) -> tuple[str, bool]:
+        if self._fragments[number].form == "shape":
+            return printable(self._shapes.find(data).get(number, b"")), False
         return excerpt_of(data, self._fragments[number].text)
 
     def _compiled(self, item: _Item) -> None:
