@@ -95,10 +95,10 @@ def read(sections: Iterable[Section], *, tests: bool = False) -> Facts:
 
 def _look_around(function: Function, near: Counter[str]) -> None:
     """What the unchanged lines of a changed function say, by their words alone."""
-    for number, text in enumerate(function.source, 1):
-        if number not in function.changed:
-            _loose(text, near)
-            near["await"] += "await " in text
+    changed = function.changed
+    lines = [text for number, text in enumerate(function.source, 1) if number not in changed]
+    _loose("\n".join(text.split("#", 1)[0] for text in lines), near)
+    near["await"] += sum("await " in text for text in lines)
 
 
 _TEXT = re.compile(r"#\s?(.*)$|[\"']{1,3}((?:[^\"'\\]|\\.){12,})")
@@ -140,7 +140,11 @@ _QUOTED_TEST = re.compile(r"^\s*(?:async\s+)?def\s+(?P<name>test\w*)\(")
 
 def _likeness(text: str) -> str:
     """A line without its names' details: two lines of one likeness differ by a rename or an argument."""
-    return re.sub(r"[^a-z(=.]+", "", re.sub(r"\(.*", "(", text.strip().lower()))[:24]
+    head, bracket, _ = text.strip().lower().partition("(")
+    return _UNLIKE.sub("", head + bracket)[:24]
+
+
+_UNLIKE = re.compile(r"[^a-z(=.]+")
 
 
 def _measure(
@@ -215,28 +219,42 @@ def _changed_nodes(
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
-        line = getattr(node, "lineno", None)
-        if line in wanted:
+        if getattr(node, "lineno", None) in wanted:
             yield node
-        for name in node._fields:
+        for name in _FIELDS.get(type(node), ()):
             value = getattr(node, name, None)
-            for child in value if isinstance(value, list) else (value,):
-                if isinstance(child, ast.AST) and not isinstance(child, ast.expr_context):
-                    first = getattr(child, "lineno", None)
-                    if first is None or _within(lines, _first_line(child, first), child):
-                        stack.append(child)
+            if isinstance(value, list):
+                stack += [
+                    child for child in value if isinstance(child, ast.AST) and _within(lines, child)
+                ]
+            elif isinstance(value, ast.AST) and _within(lines, value):
+                stack.append(value)
 
 
-def _first_line(node: ast.AST, line: int) -> int:
-    """Where a node begins, its decorators included."""
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([line, *(decorator.lineno for decorator in decorators)])
-
-
-def _within(lines: list[int], first: int, node: ast.AST) -> bool:
-    """Is one of these sorted lines inside the node?"""
+def _within(lines: list[int], node: ast.AST) -> bool:
+    """Is one of these sorted lines inside the node, its decorators included?"""
+    first: int | None = getattr(node, "lineno", None)
+    if first is None:
+        return True
+    decorators: list[ast.expr] | None = getattr(node, "decorator_list", None)
+    if decorators:
+        first = min(first, decorators[0].lineno)
     index = bisect_left(lines, first)
     return index < len(lines) and lines[index] <= getattr(node, "end_lineno", first)
+
+
+_NO_CHILDREN = frozenset(
+    ["ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "level",
+     "conversion", "simple", "is_async", "module"]
+)  # fmt: skip
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: tuple(name for name in kind._fields if name not in _NO_CHILDREN)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
+}
+"""The fields of each kind of node that can hold nodes with facts."""
 
 
 def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

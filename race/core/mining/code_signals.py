@@ -108,11 +108,8 @@ def check_signals(facts: Facts, product: Facts) -> dict[str, float]:
     new = facts.new
     names = [n for n in facts.new_functions if n.lower().startswith(("test", "async_test"))]
     names += facts.quoted_tests
-    told = [name.replace("_", " ") for name in names]
-    found = {
-        f"test:named-{name}": float(any(pattern.search(text) for text in told))
-        for name, pattern in PROSE.items()
-    }
+    told = "\n".join(name.replace("_", " ") for name in names)
+    found = {f"test:named-{name}": float(pattern.count(told) > 0) for name, pattern in PROSE.items()}
     found |= {f"test:says-{family}": share(new[f"says:{family}"], 4) for family in FAMILIES}
     inner = new["def"] + new["async def"] - len(facts.new_functions)
     own = sum(new[f"says:{family}"] for family in _OWN)

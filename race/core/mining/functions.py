@@ -98,11 +98,23 @@ def _function(name: str, piece: Sequence[Line], offset: int) -> Function:
     return Function(name, source, changed, piece[offset].changed)
 
 
+def _dedented(text: str) -> str:
+    """`textwrap.dedent`, quickly where every line is as deep as the first."""
+    depth = len(text) - len(text.lstrip(" "))
+    if not depth:
+        return text
+    lines = text.split("\n")
+    margin = " " * depth
+    if all(line.startswith(margin) or not line.strip() for line in lines):
+        return "\n".join(line[depth:] for line in lines)
+    return textwrap.dedent(text)
+
+
 def _parse(source: Sequence[str]) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
     if len(source) > _MOST_LINES:
         return None
     text = "\n".join(source)
-    text = textwrap.dedent(text.expandtabs(8) if "\t" in text else text)
+    text = _dedented(text.expandtabs(8) if "\t" in text else text)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

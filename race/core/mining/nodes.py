@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
 
 from race.core.mining.vocabulary import families
 
@@ -25,43 +27,21 @@ _ENDED = (
 
 def facts_of(node: ast.AST) -> Sequence[str]:
     """What one node says and does."""
-    if isinstance(node, ast.Name):
-        return [f"says:{family}" for family in families(node.id)]
-    if isinstance(node, ast.Attribute):
-        return [f"says:{family}" for family in families(node.attr)]
-    if isinstance(node, ast.arg):
-        return [f"says:{family}" for family in families(node.arg)]
-    if isinstance(node, ast.Call):
-        return _call(node)
-    if isinstance(node, ast.Await):
-        return ["await"]
-    if isinstance(node, ast.With | ast.AsyncWith):
-        return _with(node)
-    if isinstance(node, ast.Try):
-        return ["try", *(["finally"] if node.finalbody else [])]
-    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        copied = isinstance(node.iter, ast.Call) and called(node.iter.func) in ("list", "tuple", "copy")
-        return [
-            *(["for:copy"] if copied else []),
-            *(["async for"] if isinstance(node, ast.AsyncFor) else []),
-        ]
-    if isinstance(node, ast.Nonlocal):
-        return ["nonlocal"]
-    if isinstance(node, ast.FunctionDef):
-        return ["def"]
-    if isinstance(node, ast.ExceptHandler):
-        return _handler(node)
-    if isinstance(node, ast.If):
-        return _condition(node.test)
-    if isinstance(node, ast.While):
-        return ["while", *_condition(node.test)]
-    if isinstance(node, ast.AsyncFunctionDef):
-        return ["async def"]
-    if isinstance(node, ast.Raise):
-        return ["raise"]
-    if isinstance(node, ast.Assert):
-        return ["check"]
-    return ()
+    read = _READERS.get(type(node))
+    return read(node) if read is not None else ()
+
+
+@lru_cache(maxsize=1 << 14)
+def _said(identifier: str) -> tuple[str, ...]:
+    return tuple(f"says:{family}" for family in families(identifier))
+
+
+def _loop(node: ast.For | ast.AsyncFor | ast.comprehension) -> list[str]:
+    copied = isinstance(node.iter, ast.Call) and called(node.iter.func) in ("list", "tuple", "copy")
+    return [
+        *(["for:copy"] if copied else []),
+        *(["async for"] if isinstance(node, ast.AsyncFor) else []),
+    ]
 
 
 def _handler(node: ast.ExceptHandler) -> list[str]:
@@ -123,3 +103,26 @@ def called(func: ast.expr) -> str:
     if isinstance(func, ast.Attribute):
         return func.attr
     return func.id if isinstance(func, ast.Name) else ""
+
+
+_READERS: dict[type[ast.AST], Callable[[Any], Sequence[str]]] = {
+    ast.Name: lambda node: _said(node.id),
+    ast.Attribute: lambda node: _said(node.attr),
+    ast.arg: lambda node: _said(node.arg),
+    ast.Call: _call,
+    ast.Await: lambda node: ("await",),
+    ast.With: _with,
+    ast.AsyncWith: _with,
+    ast.Try: lambda node: ("try", "finally") if node.finalbody else ("try",),
+    ast.For: _loop,
+    ast.AsyncFor: _loop,
+    ast.comprehension: _loop,
+    ast.Nonlocal: lambda node: ("nonlocal",),
+    ast.FunctionDef: lambda node: ("def",),
+    ast.AsyncFunctionDef: lambda node: ("async def",),
+    ast.ExceptHandler: _handler,
+    ast.If: lambda node: _condition(node.test),
+    ast.While: lambda node: ["while", *_condition(node.test)],
+    ast.Raise: lambda node: ("raise",),
+    ast.Assert: lambda node: ("check",),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 FIX = re.compile(
     r"\b(fix(es|ed|ing)?|bug(s|fix|fixes|gy)?|prevent(s|ed|ing)?|avoid(s|ed|ing)?|ensure(s|d)?|"
@@ -96,8 +97,42 @@ NAMED_DEFECT = re.compile(
 )
 """Words that name a defect of the matter, not just a part of it."""
 
-PROSE: dict[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.IGNORECASE)
+
+@dataclass(frozen=True)
+class Topic:
+    """A part of the matter: how it is spoken of. Every match has one of the `hints` in it, so that most
+    texts are done with quickly."""
+
+    pattern: re.Pattern[str]
+    hints: tuple[str, ...]
+
+    def count(self, text: str) -> int:
+        """How often a text speaks of it."""
+        low = text.lower()
+        return len(self.pattern.findall(text)) if any(hint in low for hint in self.hints) else 0
+
+
+_HINTS = {
+    "race": "rac toctou stale concurren simultan atomic same_time interleav order flight outdated "
+    "supersed overtak late_",
+    "deadlock": "dlock d-lock elock e-lock lock_inversion entran",
+    "hang": "hang hung stuck never_ forever indefinite freez froze block spin 100%_cpu starv",
+    "cancel": "cancel shield",
+    "shutdown": "shut clos stop tear disconnect graceful finali exit",
+    "leak": "leak orphan dangling unclosed released returned closed",
+    "thread": "thread executor",
+    "loop": "loop call_soon",
+    "lock": "lock mutex semaphore condition critical acquir release wake waiter notif",
+    "context": "context thread sniffio across between",
+    "task": "task coroutine await future async nursery trio anyio background",
+    "timeout": "time deadline",
+}
+"""A blank is written as an underscore here, but for `call_soon`."""
+PROSE: dict[str, Topic] = {
+    name: Topic(
+        re.compile(pattern, re.IGNORECASE),
+        tuple(hint if hint == "call_soon" else hint.replace("_", " ") for hint in _HINTS[name].split()),
+    )
     for name, pattern in {
         "race": (
             r"\brac(e|es|ing|y)\b(?! ?(track|car))|race[- ]condition|\btoctou\b|\bstale\b|"

@@ -66,10 +66,10 @@ def word_signals(words: Words) -> dict[str, float]:
     about = f"{words.title}\n{body}\n{words.changelog}"
     found: dict[str, float] = {}
     for name, pattern in PROSE.items():
-        if pattern.search(words.title):
+        if pattern.count(words.title):
             found[f"title:{name}"] = 1.0
-        elif pattern.search(about):
-            found[f"text:{name}"] = share(len(pattern.findall(about)), 2)
+        else:
+            found[f"text:{name}"] = share(pattern.count(about), 2)
     found |= _title(words.title, found)
     found["text:defect"] = share(len(STRONG_FIX.findall(body)), 2)
     found["text:names-defect"] = float(bool(NAMED_DEFECT.search(body + words.changelog)))
@@ -133,9 +133,7 @@ def remark_signals(side: str, remarks: Sequence[str]) -> dict[str, float]:
     if not said.strip():
         return {}
     counts = {
-        name: len(pattern.findall(said))
-        for name, pattern in PROSE.items()
-        if name not in ("task", "timeout")
+        name: pattern.count(said) for name, pattern in PROSE.items() if name not in ("task", "timeout")
     }
     own = sum(counts[name] for name in MATTER if name not in ("lock", "loop"))
     return {f"{side}:remarks-{name}": share(count, 2) for name, count in counts.items()} | {
@@ -146,7 +144,7 @@ def remark_signals(side: str, remarks: Sequence[str]) -> dict[str, float]:
 
 
 def _matter(text: str) -> int:
-    return sum(len(PROSE[name].findall(text)) for name in MATTER)
+    return sum(PROSE[name].count(text) for name in MATTER)
 
 
 def share(count: float, enough: float) -> float:
