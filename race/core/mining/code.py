@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from race.core.mining.diffs import Hunk, Section
 from race.core.mining.functions import Function, cut
-from race.core.mining.nodes import facts_of
+from race.core.mining.nodes import changed_nodes, facts_of
 from race.core.mining.vocabulary import families
 
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
@@ -204,59 +203,6 @@ def _count(function: Function, changed: Counter[str], parse: bool) -> None:
             changed["check"] += bool(_CHECK.search(text))
             changed["skip"] += bool(_SKIP.search(text))
         return
-    for node in _changed_nodes(function.tree, function.changed):
+    for node in changed_nodes(function.tree, function.changed):
         for fact in facts_of(node):
             changed[fact] += 1
-
-
-def _changed_nodes(
-    tree: ast.FunctionDef | ast.AsyncFunctionDef, changed: frozenset[int]
-) -> Iterator[ast.AST]:
-    """Nodes that begin on a changed line; subtrees without one are not entered."""
-    offset = _offset(tree)
-    lines = sorted(number - offset for number in changed)
-    wanted = set(lines)
-    stack: list[ast.AST] = [tree]
-    while stack:
-        node = stack.pop()
-        if getattr(node, "lineno", None) in wanted:
-            yield node
-        for name in _FIELDS.get(type(node), ()):
-            value = getattr(node, name, None)
-            if isinstance(value, list):
-                stack += [
-                    child for child in value if isinstance(child, ast.AST) and _within(lines, child)
-                ]
-            elif isinstance(value, ast.AST) and _within(lines, value):
-                stack.append(value)
-
-
-def _within(lines: list[int], node: ast.AST) -> bool:
-    """Is one of these sorted lines inside the node, its decorators included?"""
-    first: int | None = getattr(node, "lineno", None)
-    if first is None:
-        return True
-    decorators: list[ast.expr] | None = getattr(node, "decorator_list", None)
-    if decorators:
-        first = min(first, decorators[0].lineno)
-    index = bisect_left(lines, first)
-    return index < len(lines) and lines[index] <= getattr(node, "end_lineno", first)
-
-
-_NO_CHILDREN = frozenset(
-    ["ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "level",
-     "conversion", "simple", "is_async", "module"]
-)  # fmt: skip
-
-
-_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
-    kind: tuple(name for name in kind._fields if name not in _NO_CHILDREN)
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
-}
-"""The fields of each kind of node that can hold nodes with facts."""
-
-
-def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """What to add to a node's line for its line in the function's source, decorators included."""
-    return 1 - min([tree.lineno, *(d.lineno for d in tree.decorator_list)])

@@ -1,10 +1,11 @@
-"""What one node of a syntax tree says and does, as short named facts to be counted."""
+"""What the changed nodes of a syntax tree say and do, as short named facts to be counted."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -126,3 +127,56 @@ _READERS: dict[type[ast.AST], Callable[[Any], Sequence[str]]] = {
     ast.Raise: lambda node: ("raise",),
     ast.Assert: lambda node: ("check",),
 }
+
+
+def changed_nodes(
+    tree: ast.FunctionDef | ast.AsyncFunctionDef, changed: frozenset[int]
+) -> Iterator[ast.AST]:
+    """Nodes that begin on a changed line; subtrees without one are not entered."""
+    offset = _offset(tree)
+    lines = sorted(number - offset for number in changed)
+    wanted = set(lines)
+    stack: list[ast.AST] = [tree]
+    while stack:
+        node = stack.pop()
+        if getattr(node, "lineno", None) in wanted:
+            yield node
+        for name in _FIELDS.get(type(node), ()):
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                stack += [
+                    child for child in value if isinstance(child, ast.AST) and _within(lines, child)
+                ]
+            elif isinstance(value, ast.AST) and _within(lines, value):
+                stack.append(value)
+
+
+def _within(lines: list[int], node: ast.AST) -> bool:
+    """Is one of these sorted lines inside the node, its decorators included?"""
+    first: int | None = getattr(node, "lineno", None)
+    if first is None:
+        return True
+    decorators: list[ast.expr] | None = getattr(node, "decorator_list", None)
+    if decorators:
+        first = min(first, decorators[0].lineno)
+    index = bisect_left(lines, first)
+    return index < len(lines) and lines[index] <= getattr(node, "end_lineno", first)
+
+
+_NO_CHILDREN = frozenset(
+    ["ctx", "op", "ops", "id", "attr", "arg", "name", "names", "kind", "type_comment", "level",
+     "conversion", "simple", "is_async", "module"]
+)  # fmt: skip
+
+
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: tuple(name for name in kind._fields if name not in _NO_CHILDREN)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
+}
+"""The fields of each kind of node that can hold nodes with facts."""
+
+
+def _offset(tree: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """What to add to a node's line for its line in the function's source, decorators included."""
+    return 1 - min([tree.lineno, *(d.lineno for d in tree.decorator_list)])
