@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from race.core.mining.decision import answers, contributions, score
 from race.core.mining.diffs import sections
 from race.core.mining.functions import cut
 from race.core.mining.kinds import KINDS, kind
+from race.core.mining.prose import PROSE
 from race.core.mining.signals import (
     MARKS_ONLY,
     REMARKS_ALONE,
@@ -254,6 +256,30 @@ def test_identifiers_speak_by_their_words(identifier: str, found: set[str]) -> N
     """A word inside another word says nothing."""
     assert families(identifier) >= found
     assert bool(families(identifier)) == bool(found)
+
+
+PHRASES = (
+    "race races racing racy race-condition TOCTOU stale concurrently simultaneous atomicity at the same time "
+    "interleaved out-of-order in-flight outdated superseded overtakes late answer late replies deadlock "
+    "dead-lock live-lock livelocked self-deadlock lock inversion re-entrancy reentrant hangs hung stuck "
+    "never returns forever indefinitely freezes froze blocks the event loop unblock spinning 100% CPU "
+    "starved cancellation shielded uncancel shutting down closure stopped teardown disconnects graceful "
+    "finalizer exited leaky orphaned dangling unclosed not being released never closed thread-safety "
+    "multi-threaded free-threaded executors event loop loops eventloop call_soon locked mutex semaphore "
+    "condition critical section acquire released wake-up waiters notify contextvars context variable "
+    "thread-local sniffio context propagation propagate the context asyncio contexts across tasks tasks "
+    "coroutine awaited futures asyncio nursery trio anyio background time-out timed out deadline"
+).split()
+
+
+@given(
+    st.lists(st.sampled_from(PHRASES), max_size=12), st.sampled_from([str.lower, str.upper, str.title])
+)
+def test_hints_lose_no_match(words: list[str], style: Callable[[str], str]) -> None:
+    """The quick look before a pattern gives the same counts as the pattern alone."""
+    text = style(" ".join(words))
+    for topic in PROSE.values():
+        assert topic.count(text) == len(topic.pattern.findall(text))
 
 
 def test_every_weight_has_the_sign_of_its_name() -> None:
