@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable
 
@@ -258,18 +259,19 @@ def test_identifiers_speak_by_their_words(identifier: str, found: set[str]) -> N
     assert bool(families(identifier)) == bool(found)
 
 
-PHRASES = (
-    "race races racing racy race-condition TOCTOU stale concurrently simultaneous atomicity at the same time "
-    "interleaved out-of-order in-flight outdated superseded overtakes late answer late replies deadlock "
-    "dead-lock live-lock livelocked self-deadlock lock inversion re-entrancy reentrant hangs hung stuck "
-    "never returns forever indefinitely freezes froze blocks the event loop unblock spinning 100% CPU "
-    "starved cancellation shielded uncancel shutting down closure stopped teardown disconnects graceful "
-    "finalizer exited leaky orphaned dangling unclosed not being released never closed thread-safety "
-    "multi-threaded free-threaded executors event loop loops eventloop call_soon locked mutex semaphore "
-    "condition critical section acquire released wake-up waiters notify contextvars context variable "
-    "thread-local sniffio context propagation propagate the context asyncio contexts across tasks tasks "
-    "coroutine awaited futures asyncio nursery trio anyio background time-out timed out deadline"
-).split()
+SPOKEN = """race, races, racing, racy, race-condition, TOCTOU, stale, concurrently, simultaneous,
+atomicity, at the same time, interleaved, out-of-order, in-flight, outdated, superseded, overtakes,
+late answer, late replies, deadlock, dead-lock, live-lock, livelocked, self-deadlock, lock inversion,
+re-entrancy, reentrant, hangs, hung, stuck, never returns, forever, indefinitely, freezes, froze,
+blocks the event loop, unblock, spinning, 100% CPU, starved, cancellation, shielded, uncancel,
+shutting down, closure, stopped, teardown, disconnects, graceful, finalizer, exited, leaky, orphaned,
+dangling, unclosed, not being released, never closed, thread-safety, multi-threaded, free-threaded,
+executors, event loop, loops, eventloop, call_soon, locked, mutex, semaphore, condition,
+critical section, acquire, released, wake-up, waiters, notify, contextvars, context variable,
+thread-local, sniffio, context propagation, propagate the context, asyncio contexts, across tasks,
+tasks, coroutine, awaited, futures, asyncio, nursery, trio, anyio, background, time-out, timed out,
+deadline"""
+PHRASES = re.split(r",\s+", SPOKEN)
 
 
 @given(
