@@ -18,7 +18,9 @@ from race.cli import run
 from race.core.mining.decision import score
 from race.core.records import Mined
 from race.ports import ModelReply
+from race.progress import Progress
 from race.settings import MineSection
+from race.stages._mining import Order, mine_histories
 from race.store import Store
 from race.work.mining import judge
 from race.work.rejected import read_rejected
@@ -318,6 +320,21 @@ def test_a_second_opinion_adds_one_signal(
     assert (call.input_tokens, call.output_tokens, call.cost_usd) == (10, 5, None)
     assert bool(call.problem) == (added is None)
     assert not alone[1].calls
+
+
+def test_the_cost_of_second_opinions_is_told_and_recorded(
+    small: Any, release: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tokens and price in the closing line, each call in its record, also of those turned down."""
+    monkeypatch.setattr("race.work.weighing.UNSURE", (0.0, 1.0))
+    oracle = Oracle('{"yes": false, "sure": 1}', '{"yes": true, "sure": 1}')
+    history = GitHistory(small.path, REPO)
+    mine_histories(Store(release), [history], Order(model=oracle), progress=Progress("mine", 1))
+    assert "2 second opinions, 30 tokens, price unknown" in capsys.readouterr().err
+    (turned_down,) = read_rejected(Store(release))["someone__project-2"].calls
+    (accepted,) = record(release, 1).calls
+    for call in (turned_down, accepted):
+        assert (call.role, call.input_tokens, call.output_tokens) == ("miner", 10, 5)
 
 
 def test_malformed_facts_are_named(
