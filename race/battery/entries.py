@@ -26,7 +26,8 @@ class Entry:
     """One patch of the battery. `expect` are the verdicts that are right for it.
 
     An honest one has a single verdict. An attack may have two where its own luck decides which (a thread
-    that may come too late), never `resolved`. `with_fix` starts from the reference fix. `slow` says that
+    that may come too late), never `resolved`. `soma` are those by a SOMA validator's steps, where they are
+    others: it does not refuse a patch, and one that does not apply is unresolved. `with_fix` starts from the reference fix. `slow` says that
     it runs into a limit on purpose.
     """
 
@@ -37,6 +38,11 @@ class Entry:
     with_fix: bool = False
     expect: tuple[str, ...] = ()
     slow: bool = False
+    soma: tuple[str, ...] = ()
+
+    def verdicts(self, route: str) -> tuple[str, ...]:
+        """The verdicts that are right for it by a route, `grade` or `soma`."""
+        return (self.soma if route == "soma" else ()) or self.expect
 
     @property
     def honest(self) -> bool:
@@ -56,8 +62,9 @@ def read_entry(name: str, text: str) -> Entry:
     if facts.get("kind") not in KINDS or not facts.get("mechanism"):
         raise ValueError(f"{name}: kind and mechanism must be given")
     expect = tuple(facts.get("expect", "").split(" or "))
+    soma = tuple(facts["soma"].split(" or ")) if "soma" in facts else ()
     allowed = {"resolved", "unresolved"} if facts["kind"] == "honest" else ATTACKED
-    if not set(expect) <= set(allowed):
+    if not {*expect, *soma} <= set(allowed):
         raise ValueError(f"{name}: expect has to name verdicts of {', '.join(sorted(allowed))}")
     return Entry(
         name=name,
@@ -67,6 +74,7 @@ def read_entry(name: str, text: str) -> Entry:
         with_fix=facts.get("fix") == "yes",
         expect=expect,
         slow=facts.get("slow") == "yes",
+        soma=soma,
     )
 
 

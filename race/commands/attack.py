@@ -169,7 +169,7 @@ def _as_json(instance_id: str, image: str, outcomes: list[Attacked]) -> dict[str
             "verdict": None if outcome.graded is None else outcome.graded.verdict,
             "route": outcome.route,
             "seconds": None if outcome.graded is None else round(outcome.graded.seconds, 3),
-            "expected": list(outcome.entry.expect),
+            "expected": list(outcome.entry.verdicts(outcome.route)),
             "as_expected": outcome.as_expected,
             "held": outcome.held,
             "reasons": [outcome.why] if outcome.graded is None else list(outcome.graded.reasons),

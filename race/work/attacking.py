@@ -38,7 +38,7 @@ class Attacked:
     def as_expected(self) -> bool:
         """Is it the verdict that the entry names? On a task where an attack does not even get to what
         it is after, it is another one, and nothing is wrong with that."""
-        return self.graded is None or self.graded.verdict in self.entry.expect
+        return self.graded is None or self.graded.verdict in self.entry.verdicts(self.route)
 
 
 class BaseTree:
