@@ -7,7 +7,6 @@ the diffs, so that patches are byte for byte what a clone would give.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
@@ -16,12 +15,13 @@ from race.adapters.git_history import utc
 from race.adapters.git_output import tar_of
 from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
+from race.adapters.github_objects import GithubObjects
 from race.adapters.github_search import WORDS, search
 from race.core.mining.diffs import sections
 from race.core.mining.facts import Changed
 from race.core.mining.links import linked_issues, numbered
 from race.core.records import PullRequest
-from race.errors import Malformed, UsageError
+from race.errors import UsageError
 
 _NOTHING = "0" * 40
 _FILES_LIMIT = 3000
@@ -43,7 +43,7 @@ class GithubHistory:
             query for asked in searches for query in (WORDS if asked == "words" else (asked,))
         )
         self._at = f"/repos/{repo}"
-        self._trees: dict[str, dict[str, tuple[str, str]]] = {}
+        self._objects = GithubObjects(repo, client)
 
     # -- History ---------------------------------------------------------------------------
 
@@ -100,21 +100,21 @@ class GithubHistory:
 
     def read(self, commit: str, path: str) -> bytes | None:
         """A file at a commit, or None."""
-        entry = self._tree(commit).get(path)
-        return self._blob(entry[1]) if entry and entry[0] not in ("160000", "040000") else None
+        entry = self._objects.tree(commit).get(path)
+        return self._objects.blob(entry[1]) if entry and entry[0] not in ("160000", "040000") else None
 
     def files(self, commit: str) -> list[str]:
         """Every path at a commit."""
-        return [path for path, (mode, _) in self._tree(commit).items() if mode not in _NO_FILES]
+        return [path for path, (mode, _) in self._objects.tree(commit).items() if mode not in _NO_FILES]
 
     def archive(self, commit: str) -> bytes:
         """The tree at a commit as the same deterministic tar that a clone gives."""
         entries = [
             (mode, "commit" if mode == "160000" else "blob", sha, path)
-            for path, (mode, sha) in self._tree(commit).items()
+            for path, (mode, sha) in self._objects.tree(commit).items()
             if mode != "040000"
         ]
-        return tar_of(entries, self._blob)
+        return tar_of(entries, self._objects.blob)
 
     def changes(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, list[Changed]]]:
         """Which files each pull request changes. Modes and old ids are not known at this point."""
@@ -130,11 +130,11 @@ class GithubHistory:
 
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""
-        return {path: sha for path, (_, sha) in self._tree(commit).items() if "/" not in path}
+        return {path: sha for path, (_, sha) in self._objects.tree(commit).items() if "/" not in path}
 
     def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
         """Mode and object id of every path at a commit."""
-        return {p: entry for p, entry in self._tree(commit).items() if entry[0] != "040000"}
+        return {p: entry for p, entry in self._objects.tree(commit).items() if entry[0] != "040000"}
 
     def applied(self, base: str, patches: Sequence[bytes]) -> dict[str, tuple[str, str]]:
         """What patches make of a base: of the files that they touch."""
@@ -142,7 +142,7 @@ class GithubHistory:
         before = {p: entry for p, entry in self.tree_entries(base).items() if p in touched}
         for mode, sha in before.values():
             if mode != "160000":
-                self._scratch.add(self._blob(sha))
+                self._scratch.add(self._objects.blob(sha))
         return self._scratch.applied(self._scratch.tree(before), patches)
 
     def linked(self, request: PullRequest) -> tuple[str, ...]:
@@ -173,7 +173,7 @@ class GithubHistory:
     # -- inside ----------------------------------------------------------------------------
 
     def _request(self, row: Mapping[str, Any]) -> PullRequest | None:
-        commit = self._commit(row["merge_commit_sha"])
+        commit = self._objects.commit(row["merge_commit_sha"])
         parents = [parent["sha"] for parent in commit["parents"]]
         if not parents:
             return None
@@ -204,22 +204,14 @@ class GithubHistory:
         """Commits put on the branch one by one: the base is before the first of them."""
         count = int(self._client.get(f"{self._at}/pulls/{row['number']}").get("commits", 1))
         for _ in range(count - 1):
-            parents = self._commit(parent)["parents"]
+            parents = self._objects.commit(parent)["parents"]
             if not parents:
                 break
             parent = parents[0]["sha"]
         return ("rebase" if count > 1 else "squash"), parent
 
-    def _commit(self, sha: str) -> dict[str, Any]:
-        pages = self._client.pages(f"{self._at}/commits/{sha}", for_ever=True)
-        whole: dict[str, Any] = next(pages)
-        files = list(whole.get("files") or [])
-        for page in pages:
-            files += page.get("files") or []
-        return whole | {"files": files}
-
     def _changes(self, request: PullRequest) -> list[Changed]:
-        files = self._commit(request.merge_commit)["files"]
+        files = self._objects.commit(request.merge_commit)["files"]
         if request.merge_style == "rebase" or len(files) >= _FILES_LIMIT:
             return self._compared(request)
         changed = []
@@ -256,38 +248,8 @@ class GithubHistory:
             for side in sides:
                 for mode, sha in side.values():
                     if mode != "160000":
-                        self._scratch.add(self._blob(sha))
+                        self._scratch.add(self._objects.blob(sha))
         return sides[0], sides[1]
-
-    def _tree(self, commit: str) -> dict[str, tuple[str, str]]:
-        """Every entry of a commit's tree, folders included."""
-        if commit not in self._trees:
-            if len(self._trees) > 40:
-                self._trees.clear()
-            tree = self._commit(commit)["commit"]["tree"]["sha"]
-            self._trees[commit] = self._entries(tree)
-        return self._trees[commit]
-
-    def _entries(self, tree: str, prefix: str = "") -> dict[str, tuple[str, str]]:
-        """A tree in one request, or folder by folder when the server cuts it off."""
-        at = f"{self._at}/git/trees/{tree}"
-        whole = self._client.get(at, for_ever=True, recursive=1)
-        if not whole.get("truncated"):
-            return {prefix + e["path"]: (e["mode"], e["sha"]) for e in whole["tree"]}
-        found: dict[str, tuple[str, str]] = {}
-        for entry in self._client.get(at, for_ever=True)["tree"]:
-            found[prefix + entry["path"]] = (entry["mode"], entry["sha"])
-            if entry["type"] == "tree":
-                found |= self._entries(entry["sha"], f"{prefix}{entry['path']}/")
-        return found
-
-    def _blob(self, sha: str) -> bytes:
-        answer = self._client.get(f"{self._at}/git/blobs/{sha}", for_ever=True)
-        if answer.get("encoding") == "base64":
-            return base64.b64decode(answer["content"])
-        if answer.get("encoding") == "utf-8":
-            return str(answer["content"]).encode()
-        raise Malformed(f"{self.repo}: blob {sha}", "encoding", repr(answer.get("encoding")))
 
 
 _NO_FILES = ("040000", "160000")
