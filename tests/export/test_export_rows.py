@@ -114,6 +114,11 @@ def test_a_harbor_folder_parses_and_hides_the_tests() -> None:
     assert settings["environment"]["docker_image"] == TASK.env_image
     assert settings["verifier"]["environment"]["docker_image"] == "race-small:o__r-1.harbor"
     assert settings["metadata"]["difficulty"] == 'od"d\\'
+    assert settings["agent"]["user"] == "agent"
+    for folder, image in (("environment", TASK.env_image), ("tests", harbor.verifier_image(TASK))):
+        written = files[f"{folder}/docker-compose.yaml"].decode()
+        assert f'image: "{image}"' in written
+        assert "network_mode: none" in written
     for name in ("instruction.md", "task.toml", "environment/docker-compose.yaml"):
         assert b"test_x" not in files[name]
     assert TASK.statement.encode() in files["instruction.md"]
