@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from race.core.foreign import log_outcomes, read_rows, report_outcomes, resolved
 from race.errors import Malformed
+from race.ports import Image
+from race.work.foreign_check import check_foreign
 
 SOMA = {
     "instance_id": "o__r-1", "patch": "p", "test_patch": "t", "FAIL_TO_PASS": ["a"], "PASS_TO_PASS": [],
@@ -89,3 +92,35 @@ def test_only_passed_resolves() -> None:
     assert not resolved(soma, {"a": "passed", "s": "skipped"})
     assert resolved(swe, {"a b": "passed", "s": "skipped"})
     assert not resolved(swe, {"a b": "skipped", "s": "passed"})
+
+
+class Here:
+    """An engine that has one image, under a name without a digest."""
+
+    def image(self, ref: str) -> Image | None:
+        return Image("sha256:" + "7" * 64, ("i:1.test",), {}, (), 1) if ref == "i:1.test" else None
+
+
+@pytest.mark.parametrize(
+    ("ref", "rule", "said"),
+    [
+        (
+            "i:1.test@sha256:" + "9" * 64,
+            "image-digest",
+            "the row names i:1.test by digest sha256:999999999999, but this engine has sha256:777777777777",
+        ),
+        ("i:2.test@sha256:" + "9" * 64, "no-image", "is not on this engine"),
+        ("i:2.test", "no-image", "is not on this engine"),
+    ],
+)
+def test_an_image_of_another_digest_is_one_finding(ref: str, rule: str, said: str) -> None:
+    """A row that names an image that is there with another digest says so; nothing is graded."""
+    images = {
+        "env": {"ref": ref, "workdir": "/w"},
+        "test": {"ref": ref, "workdir": "/w", "run_tests": "/go"},
+    }
+    (row,) = read_rows(lines(SOMA | {"images": images}), "f")
+    done = check_foreign(SimpleNamespace(engine=Here()), row, lambda _: None)  # type: ignore[arg-type]
+    assert [finding.rule for finding in done.findings] == [rule]
+    assert said in done.findings[0].message
+    assert not done.gold
