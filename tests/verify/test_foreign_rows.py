@@ -107,7 +107,8 @@ class Here:
         (
             "i:1.test@sha256:" + "9" * 64,
             "image-digest",
-            "the row names i:1.test by digest sha256:999999999999, but this engine has sha256:777777777777",
+            "the row names i:1.test by digest sha256:999999999999, "
+            "but this engine has sha256:777777777777",
         ),
         ("i:2.test@sha256:" + "9" * 64, "no-image", "is not on this engine"),
         ("i:2.test", "no-image", "is not on this engine"),
