@@ -40,8 +40,8 @@ class Order:
     limit: int | None = None
     model: Model | None = None
     facts: Mapping[str, Mapping[int, PullRequestFacts]] = field(default_factory=dict)
-    told: list[tuple[PullRequest, str]] = field(default_factory=list)
-    """Filled by the run: every pull request that was listed, with the text of its issues."""
+    told: list[tuple[PullRequest, str]] | None = None
+    """A list to be filled with every pull request that was listed and the text of its issues."""
 
 
 def mine_histories(
@@ -102,7 +102,8 @@ def _mine_one(
     progress.finished(history.repo, outcome + _cost(found))
     everything = [*known, *found]
     everything.sort(key=lambda record: (record.merged_at, record.pr), reverse=True)
-    order.told.extend(_told(history, listed, everything))
+    if order.told is not None:
+        order.told.extend(_told(history, listed, everything))
     return everything
 
 

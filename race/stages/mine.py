@@ -171,12 +171,13 @@ def command(
             limit=limit,
             model=bench.model(model) if model else None,
             facts=known,
+            told=[] if save is not None else None,
         )
         with progress.running():
             tally, wanted = mine_histories(store, sources, order, progress=progress)
             wanted += compose(store, bench, progress, tally)
         if save is not None:
-            write_facts(save, order.told)
+            write_facts(save, order.told or [])
     if as_json:
         print_json(
             {

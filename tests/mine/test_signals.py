@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import time
 from collections.abc import Callable
 
 import pytest
@@ -329,3 +330,14 @@ def test_any_bytes_can_be_read(noise: bytes, title: str) -> None:
     value = score(contributions(signals(Words(title), data, Layout())))
     assert 0 <= value <= 1
     assert b"".join(part.data for part in sections(data)) == data
+
+
+def test_a_line_made_to_be_slow_is_read_at_once() -> None:
+    """Titles, bodies and lines of a hostile project cost no more than others."""
+    blank = " " * 200_000
+    hostile = diff("pkg/a.py", "x = 1\n", f"x = 1\ny = '{blank}#'\n{blank}\"#\"\n")
+    title = "on " * 50_000 + "a: " * 50_000
+    began = time.process_time()
+    found = signals(Words(title, "in " * 50_000 + blank), hostile + TEST, Layout())
+    kind(found, title, blank)
+    assert time.process_time() - began < 2

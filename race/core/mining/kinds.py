@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from race.core.mining.word_signals import plain_body
+from race.core.mining.word_signals import LONGEST_TITLE, plain_body
 
 KINDS = (
     "race", "deadlock", "cancellation", "leak", "shutdown", "lifecycle", "thread-safety", "hang",
@@ -85,7 +85,7 @@ _EVIDENCE: dict[str, dict[str, float]] = {
 
 def kind(signals: Mapping[str, float], title: str, body: str = "") -> str:
     """The kind of bug that the evidence speaks for most; ties go to the earlier in KINDS."""
-    text = plain_body(body, 1500)
+    title, text = title[:LONGEST_TITLE], plain_body(body, 1500)
     known = {"always": 1.0, **signals}
     for name, pattern in _HINTS.items():
         known[name] = 1.0 if pattern.search(title) else 0.35 if pattern.search(text) else 0.0

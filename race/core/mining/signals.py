@@ -26,6 +26,7 @@ __all__ = ["MARKS_ONLY", "REMARKS_ALONE", "SKIPS_ALONE", "Words", "issue_signals
 
 REMARKS_ALONE = "not:fix-remarks-alone"
 """Decides alone: no product code differs but for comments."""
+_LONGEST_LINE = 1000
 _REMARK = re.compile(r"""^((?:[^#"']|"[^"]*"|'[^']*')*?)\s*#.*$""")
 
 
@@ -60,8 +61,15 @@ def _remarks_alone(part: Section) -> bool:
 
 
 def _bare(side: Sequence[Line]) -> list[str]:
-    texts = ((match[1] if (match := _REMARK.match(text)) else text).rstrip() for text, _ in side)
-    return [text for text in texts if text]
+    return [bare for line in side if (bare := _without_remark(line.text).rstrip())]
+
+
+def _without_remark(text: str) -> str:
+    """A line without its comment; very long lines are left as they are."""
+    if "#" not in text or len(text) > _LONGEST_LINE:
+        return text
+    match = _REMARK.match(text)
+    return match[1] if match else text
 
 
 def _around(kinds: Sequence[str]) -> dict[str, float]:

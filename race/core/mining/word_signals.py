@@ -29,6 +29,8 @@ from race.core.paths import Layout
 
 MATTER = ("race", "deadlock", "hang", "cancel", "leak", "thread", "loop", "lock", "context")
 """Names in PROSE that are about concurrency by themselves."""
+LONGEST_TITLE = 500
+"""A commit's first line can be anything; titles are no longer than this."""
 _TAG = re.compile(r"<!--.*?-->|^\s*[-*] \[[ xX]\].*$|https?://\S+", re.DOTALL | re.MULTILINE)
 _TRAILER = re.compile(r"^(co-authored-by|signed-off-by|reviewed-by|\(cherry picked).*$", re.I | re.M)
 _FIX_ENTRY = re.compile(r"bugfix|\bfix|prevent|avoid|race|deadlock")
@@ -62,19 +64,19 @@ def plain_body(text: str, most: int = 3000) -> str:
 
 def word_signals(words: Words) -> dict[str, float]:
     """What title, text and changelog entry say."""
-    body = plain_body(words.body)
-    about = f"{words.title}\n{body}\n{words.changelog}"
+    title, body = words.title[:LONGEST_TITLE], plain_body(words.body)
+    about = f"{title}\n{body}\n{words.changelog}"
     found: dict[str, float] = {}
     for name, pattern in PROSE.items():
-        if pattern.count(words.title):
+        if pattern.count(title):
             found[f"title:{name}"] = 1.0
         else:
             found[f"text:{name}"] = share(pattern.count(about), 2)
-    found |= _title(words.title, found)
+    found |= _title(title, found)
     found["text:defect"] = share(len(STRONG_FIX.findall(body)), 2)
     found["text:names-defect"] = float(bool(NAMED_DEFECT.search(body + words.changelog)))
     found["text:regression"] = float(bool(REGRESSION.search(body)))
-    found["text:closes"] = float(bool(linked_issues(f"{words.title}\n{words.body}", "")))
+    found["text:closes"] = float(bool(linked_issues(f"{title}\n{words.body}", "")))
     found["text:matter"] = share(_matter(body), 6)
     log = words.changelog.lower()
     if log:
