@@ -16,6 +16,8 @@ from race.work.observing import CAPABILITIES
 
 SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Containers that may run tests at the same moment on this machine, over all tasks of a command."""
+WAITING = 7200.0
+"""Seconds that a container may wait for its slot, while other tasks repeat tests that hang."""
 
 _PATCHES = "race-patches"
 _REFUSED = "refused: "
@@ -44,7 +46,12 @@ class Subject:
 
 @contextmanager
 def open_cell(
-    engine: Engine, subject: Subject, cell: Cell, *, cpus: float | None = None, lifetime: float = 7200
+    engine: Engine,
+    subject: Subject,
+    cell: Cell,
+    *,
+    cpus: float | None = None,
+    lifetime: float = 7200 + WAITING,
 ) -> Iterator[Container]:
     """A fresh container of a cell, without network; entered when a slot of the machine is free.
 

@@ -16,7 +16,7 @@ from race.core.outcomes import Observation, Plan
 from race.core.test_ids import in_file
 from race.errors import Rejection
 from race.ports import Engine
-from race.work.cells import Subject, open_cell, reached_end
+from race.work.cells import WAITING, Subject, open_cell, reached_end
 from race.work.observing import observe
 
 Key = tuple[Cell, int]
@@ -88,7 +88,7 @@ def observe_cell(
 
     if stop.is_set():
         raise Stopped
-    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + 900) as container:
+    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + WAITING) as container:
         if stop.is_set():
             raise Stopped
         try:
