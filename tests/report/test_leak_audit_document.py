@@ -74,6 +74,8 @@ def test_the_page_shows_digests_and_reasons_too(
     page = (tmp_path / "site" / "leak-audit.html").read_text()
     assert DIGEST in page
     assert "Not checked, and why" in page
+    for words in (*published["opened"], *published["not_opened"]):
+        assert words in page
     assert 'href="leak-audit.json"' in page
     assert "hidden-9" not in page
 

@@ -28,6 +28,21 @@ from race.core.leaks.encoded import SHORTEST_RUN, runs
 PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
 
+OPENED = (
+    "git objects, packs and bundles", "zip and wheels", "tar", "Debian packages", "gzip", "bzip2", "xz",
+    "Zstandard", "zlib", "SQLite", "HTML and XML", "archives behind scripts and programs", "base64",
+    "base32", "hexadecimal",
+)  # fmt: skip
+"""What is taken apart, in words for the audit's page."""
+
+NOT_OPENED = (
+    "7-Zip, RAR, LZ4, lzip, cabinet, xar, compress, squashfs and encrypted archives (named where met)",
+    "compressed files of more than 24 MiB (named where met)",
+    "base85, uuencode and other encodings",
+    "compressed streams within documents, images and programs",
+)
+"""What is searched as it lies, but not taken apart."""
+
 _STEP = 1024
 _MOST_TABLES, _MOST_CELLS = 500, 2000
 

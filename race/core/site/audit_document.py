@@ -1,6 +1,7 @@
 """The leak audit of a release as one JSON document, made for publishing.
 
     {"schema": 1, "release": {...}, "made_by": "race 0.1.0", "counts": {...},
+     "opened": [...], "not_opened": [...],
      "probes": [{"name", "title", "group", "image", "passed", "found", "not_checked", ...}],
      "images": [{"instance_id", "image", "ref", "recipe", "digest", "clean", "probes", "not_checked"}]}
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from race.core.leaks.unpack import NOT_OPENED, OPENED
 from race.core.sealed import ImageRecipe, ProbeResult
 from race.core.site.view import ReleaseView, TaskView
 
@@ -38,6 +40,8 @@ def audit_document(view: ReleaseView, made_by: str) -> dict[str, Any]:
             "clean": sum(all(image["clean"] for image in images_of(task)) for task in audited),
             "private": sum(task.private for task in audited),
         },
+        "opened": list(OPENED),
+        "not_opened": list(NOT_OPENED),
         "probes": _rows(audited),
         "images": [image for task in public for image in images_of(task)],
     }

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from race.core.leaks.unpack import NOT_OPENED, OPENED
 from race.core.sealed import ProbeResult
 from race.core.site.audit_document import images_of
 from race.core.site.standings import Results, era_section
@@ -67,6 +68,8 @@ def audit_page(view: ReleaseView) -> dict[str, Any]:
         "private": sum(task.private for task in audited),
         "clean": sum(_clean(task) for task in audited),
         "rows": list(rows.values()),
+        "opened": OPENED,
+        "not_opened": NOT_OPENED,
         "tasks": [
             {
                 "task": task,
