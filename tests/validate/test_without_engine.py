@@ -14,7 +14,7 @@ from race.errors import Accident, EngineDown, Rejection
 from race.ports import ExecResult
 from race.settings import ReliabilitySection
 from race.work.cells import Subject
-from race.work.matrix_runs import run_matrix
+from race.work.matrix_runs import Pace, run_matrix
 from race.work.repeating import repeat
 from race.work.trials import Work
 
@@ -143,6 +143,20 @@ def test_a_suite_that_is_far_too_slow_is_given_up_early():
     assert 0.075 <= narrow.measuring_seconds < 1.5
     assert [len(row) for row in narrow.cells.values()] == [3, 3, 3, 3]
     assert all(TEST in seen.tests for row in narrow.cells.values() for seen in row)
+
+
+def test_time_that_goes_into_collecting_is_no_sign_of_a_slow_suite():
+    """Only the tests' own pace ends a measuring run early, however long they took to be found."""
+    pace = Pace(0.2)
+    assert not pace.hopeless({"event": "session"})
+    time.sleep(0.1)
+    assert not pace.hopeless({"event": "selected", "count": 100})
+    assert not pace.hopeless(_outcome("passed"))
+    time.sleep(0.06)
+    assert pace.hopeless(_outcome("passed"))
+    for number in range(8):
+        pace.hopeless(_outcome("passed", str(number)))
+    assert not pace.hopeless({"event": "start", "id": "x"})
 
 
 def test_containers_wait_for_a_free_core_before_tests_run():
