@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from race.adapters.github_client import GithubClient
 
@@ -33,12 +34,13 @@ def search(
     first = since.date() if since else _FIRST_DAY
     last = until.date() if until else datetime.now(UTC).date() + timedelta(days=1)
     windows, seen = [(first, last)], set[int]()
+    asked = f"({query})" if " OR " in query and not query.startswith("(") else query
     while windows:
         start, end = windows.pop()
         pages = client.pages(
             "/search/issues",
             keep_seconds=KEPT_SECONDS,
-            q=f"repo:{repo} is:pr is:merged merged:{start}..{end} {query}",
+            q=f"repo:{repo} is:pr is:merged merged:{start}..{end} {asked}",
             sort="created",
             order="asc",
         )
@@ -52,10 +54,16 @@ def search(
             why = f"more than {MOST_RESULTS} results" if too_many else "cut off by the server"
             client.say(f"{repo}: search on {start}: {why}; what it gave is taken")
         while True:
-            fresh = [item["number"] for item in body["items"] if item["number"] not in seen]
+            mine = [item["number"] for item in body["items"] if _is_of(item, repo)]
+            fresh = [number for number in mine if number not in seen]
             seen.update(fresh)
             yield from fresh
             try:
                 body = next(pages)
             except StopIteration:
                 break
+
+
+def _is_of(item: dict[str, Any], repo: str) -> bool:
+    """A query's own words could reach beyond the project."""
+    return str(item["repository_url"]).lower().endswith(f"/repos/{repo.lower()}")

@@ -178,6 +178,8 @@ class GithubServer:
     connected: dict[int, int] = field(default_factory=dict)
     issues: dict[int, tuple[str, str]] = field(default_factory=dict)
     bodies: dict[int, str] = field(default_factory=dict)
+    foreign: int = 0
+    """A number in another project that every search finds as well."""
     search_limit: int = 30
     search_cap: int = 1000
     search_cut_off: int = 0
@@ -251,13 +253,15 @@ class GithubServer:
         window = re.search(r"merged:(\S+)\.\.(\S+)", query)
         assert window is not None
         rest = re.sub(r"\b(repo|is|merged|in):\S+", " ", query)
-        words = [word.strip(' "').lower() for word in re.split(r"\bOR\b", rest)]
+        words = [word.strip(' "()').lower() for word in re.split(r"\bOR\b", rest)]
         rows = []
         for number, request in sorted(self.requests.items()):
             text = request.title if "in:title" in query else f"{request.title}\n{request.body}"
             inside = window[1] <= request.merged_at[:10] <= window[2]
             if inside and any(word in text.lower() for word in words):
-                rows.append({"number": number})
+                rows.append({"number": number, "repository_url": f"{self.url}/repos/{self.repo}"})
+        if self.foreign:
+            rows.append({"number": self.foreign, "repository_url": f"{self.url}/repos/other/project"})
         cut_off, self.search_cut_off = self.search_cut_off > 0, max(0, self.search_cut_off - 1)
         return {
             "total_count": len(rows),

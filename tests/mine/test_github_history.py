@@ -207,7 +207,7 @@ def numbers(history: GithubHistory, **window: Any) -> list[int]:
 @pytest.mark.slow
 def test_a_search_looks_at_what_it_finds_alone(many: Any, github: Callable[..., Any]) -> None:
     """In GitHub's own language, several queries together, each pull request once."""
-    server = github(many.path, REPO, per_page=2)
+    server = github(many.path, REPO, per_page=2, foreign=12)
     assert numbers(searching(server, "deadlock in:title")) == [11, 13, 15]
     assert numbers(searching(server, "deadlock in:title", "race OR deadlock")) == [1, 11, 13, 15]
     assert not any("/pulls?" in path for _, path in server.served)
