@@ -26,9 +26,9 @@ class Entry:
     """One patch of the battery. `expect` are the verdicts that are right for it.
 
     An honest one has a single verdict. An attack may have two where its own luck decides which (a thread
-    that may come too late), never `resolved`. `soma` are those by a SOMA validator's steps, where they are
-    others: it does not refuse a patch, and one that does not apply is unresolved. `with_fix` starts from the reference fix. `slow` says that
-    it runs into a limit on purpose.
+    that may come too late), never `resolved`. `soma` are those by a SOMA validator's steps, where they
+    are others: a validator refuses no patch, and one that does not apply is unresolved. `with_fix`
+    starts from the reference fix. `slow` says that it runs into a limit on purpose.
     """
 
     name: str
