@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -347,6 +349,26 @@ def test_layers_seen_before_are_not_read_again(workshop, tmp_path: Path) -> None
     assert not first.clean
     audit_image(engine, AuditRequest("here", workshop.wanted, live=False, cache=tmp_path))
     assert engine.reads == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("line", "clean"),
+    [
+        ("await asyncio.gather(*(tally.add(1) for _ in range(40)))", True),
+        ("assert tally.count == 40, 'additions of the crowd were lost'", False),
+    ],
+)
+def test_documentation_may_call_the_product_as_tests_do(
+    line: str, clean: bool, workshop, tmp_path: Path, in_one_commit
+) -> None:
+    """Without a base tree, a plain line in a tracked page is innocent; particular words are not."""
+    root = workshop.copy(tmp_path / "root")
+    shutil.rmtree(root / "repo" / ".git")
+    (root / "repo" / "USAGE.md").write_text(f"# Usage\n\n    {line}\n")
+    in_one_commit(root / "repo")
+    engine: Engine = shelf(replace(workshop, clean=root))  # type: ignore[assignment]
+    audit = audit_image(engine, AuditRequest("here", workshop.wanted, live=False))
+    assert audit.clean is clean, [(p.name, p.findings) for p in audit.probes if p.findings]
 
 
 def test_a_stream_that_breaks_off_is_an_accident(workshop) -> None:

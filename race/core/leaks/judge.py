@@ -166,6 +166,9 @@ class Judge:
             return lines < 4 or lines < share * self._line_count(fragments[0])
         if lines == 0:
             return True
+        if source == "tests" and lines < 8:
+            # Documentation calls the product as tests do, but in nobody's particular words.
+            return all(f.weight < 2.2 * ENOUGH for f in fragments)
         longest = max((len(f.needle) for f in fragments if f.form != "name"), default=0)
         repeated = all(self._spread[f] > 1 for f in fragments if f.form == "line")
         return lines < 2 and (longest < 40 or repeated)
