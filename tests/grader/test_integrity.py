@@ -1,0 +1,95 @@
+"""What the grader compares a run with: the runner, the tests' own names, and files that it knows."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import time
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent.parent.parent / "images" / "grader"
+
+
+@pytest.fixture(scope="module")
+def grader() -> Any:
+    """The grader's modules, imported as the grader does it."""
+    sys.path.insert(0, str(FOLDER))
+    try:
+        names = ("integrity", "tree", "seen")
+        return types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
+    finally:
+        sys.path.remove(str(FOLDER))
+
+
+def test_nothing_differs_from_itself(grader: Any) -> None:
+    """A process that changed nothing has no differences, and far more than a thousand names watched."""
+    snapshot = grader.integrity.Snapshot()
+    assert snapshot.differences() == grader.integrity.interpreter_state()
+    assert snapshot.size[0] > 1000
+
+
+def test_replaced_names_and_code_are_told(grader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another object under a name, other code in the same function, another module: each by its name."""
+    snapshot = grader.integrity.Snapshot()
+    before = set(snapshot.differences())
+    monkeypatch.setattr(json, "dumps", lambda *_: "")
+    monkeypatch.setattr(json.JSONDecoder.decode, "__code__", json.JSONDecoder.raw_decode.__code__)
+    monkeypatch.setitem(sys.modules, "queue", types.ModuleType("queue"))
+    found = set(snapshot.differences()) - before
+    assert {"json.dumps", "json.decoder.JSONDecoder.decode", "sys.modules[queue]"} <= found
+
+
+def test_names_of_tests_are_watched(grader: Any, tmp_path: Path) -> None:
+    """What a test module's names stand for is watched from the moment that it is imported."""
+    module = types.ModuleType("test_watched")
+    module.__file__ = str(tmp_path / "tests" / "test_watched.py")
+    module.json = json  # type: ignore[attr-defined]
+    sys.modules["test_watched"] = module
+    try:
+        snapshot = grader.integrity.Snapshot()
+        assert snapshot.size[1] == 0
+        snapshot.watch_tests(str(tmp_path))
+        assert snapshot.size[1] == 1
+        before = set(snapshot.differences())
+        module.json = types.ModuleType("json")  # type: ignore[attr-defined]
+        assert set(snapshot.differences()) - before == {"test_watched.json"}
+    finally:
+        del sys.modules["test_watched"]
+
+
+def test_a_known_file_is_read_again_when_it_was_touched(grader: Any, tmp_path: Path) -> None:
+    """A fingerprint is kept while the inode is untouched, never across a write of the same length."""
+    path = tmp_path / "file"
+    path.write_bytes(b"one")
+    time.sleep(0.08)
+    first = grader.tree.fingerprint(str(path))
+    assert str(path) in grader.tree._KNOWN
+    assert grader.tree.fingerprint(str(path)) == first
+    kept = path.stat()
+    path.write_bytes(b"two")
+    os.utime(path, ns=(kept.st_atime_ns, kept.st_mtime_ns))
+    assert grader.tree.fingerprint(str(path)) != first
+
+
+@pytest.mark.parametrize(
+    ("watched", "looks", "enough"),
+    [
+        ([9, 0], [[9, 4], [9, 4]], True),
+        ([9, 0], [[9, 4]], False),
+        ([9, 0], [], False),
+        ([9, 0], [[8, 4], [8, 4]], False),
+        ([9, 0], [[9, 4], [9, 0]], False),
+    ],
+)
+def test_looks_that_were_left_out_are_missed(
+    grader: Any, watched: list[int], looks: list[list[int]], enough: bool
+) -> None:
+    """A run has to look twice, at as much as it started with; less is a doubt."""
+    attempt = types.SimpleNamespace(watched=watched, looks=looks)
+    assert grader.seen._looked(attempt) is enough
