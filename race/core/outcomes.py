@@ -12,9 +12,12 @@ and only `passed` is a pass. A test that was asked for and has no outcome is not
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
+
+_FRAME = re.compile(r'^\s*File "([^"]+)"', re.MULTILINE)
 
 Ended = Literal[
     "finished",
@@ -123,6 +126,18 @@ class Plan:
             "root": self.root,
             "python": self.python,
         }
+
+
+def own_fault(said: str) -> str:
+    """The last line of a traceback that ends in the grader's own code; empty when it ends elsewhere.
+
+    An import that fails there is of something that the environment lacks.
+    """
+    frames = _FRAME.findall(said)
+    if not frames or not frames[-1].startswith("/soma/grader/"):
+        return ""
+    last = said.strip().splitlines()[-1].strip()
+    return "" if last.startswith(("ImportError", "ModuleNotFoundError")) else last
 
 
 class EventReader:

@@ -12,9 +12,9 @@ from typing import Any
 
 from race.core.classify import Run
 from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, next_run, schedule
-from race.core.outcomes import Observation, Plan
+from race.core.outcomes import Observation, Plan, own_fault
 from race.core.test_ids import in_file
-from race.errors import Rejection
+from race.errors import Accident, Rejection
 from race.ports import Engine
 from race.work.cells import WAITING, Subject, open_cell, reached_end
 from race.work.observing import observe
@@ -95,6 +95,8 @@ def observe_cell(
             seen = observe(container, plan, on_event)
         except Hopeless:
             return Observation({}, (), {}, "cut-off")
+    if seen.ended in ("no-interpreter", "collection-failed") and (fault := own_fault(seen.output)):
+        raise Accident(f"the grader itself failed where tests are to be run: {fault[:300]}")
     if seen.ended == "no-interpreter":
         raise Rejection(
             "no-interpreter", "the environment cannot start its test runner", seen.output[-500:]

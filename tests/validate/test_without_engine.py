@@ -203,6 +203,36 @@ def test_an_environment_without_interpreter_is_a_rejection():
         _matrix(engine)
 
 
+FRAME = (
+    'Traceback (most recent call last):\n  File "/soma/grader/worker.py", line 9, in <module>\n    x\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (FRAME + "NameError: name 'x' is not defined\n", Accident),
+        ('  File "/soma/grader/session.py", line 1\n    (\nSyntaxError: never closed\n', Accident),
+        (FRAME + "ModuleNotFoundError: No module named 'pluggy'\n", Rejection),
+        (FRAME + '  File "/opt/venv/lib/python3.11/site-packages/py.py", line 1, in <module>\n'
+         "AttributeError: __spec__\n", Rejection),
+        ('  File "/opt/venv/lib/python3.11/site-packages/pytest/a.py", line 1\n    (\nSyntaxError: no\n',
+         Rejection),
+        ("[Errno 2] No such file or directory: '/opt/venv/bin/python'", Rejection),
+    ],
+    ids=["name", "syntax", "lacks", "breaks", "old-syntax", "absent"],
+)  # fmt: skip
+def test_a_fault_in_the_grader_is_no_verdict(said, error):
+    """Only what the environment's own packages do wrong is held against the task."""
+    engine = ScriptedEngine(lambda fixed, plan: [_ended("no-interpreter") | {"output": said}])
+    with pytest.raises(error):
+        _matrix(engine)
+    if error is Accident:
+        later = ScriptedEngine(lambda fixed, plan: [_ended("collection-failed") | {"output": said}])
+        with pytest.raises(Accident, match="the grader itself failed"):
+            _matrix(later)
+
+
 def test_a_reliable_task_pays_exactly_the_planned_repeats():
     """59 plain ones each way and one per perturbation, with the seeds of the plan in the requests."""
     engine = ScriptedEngine(_good)
