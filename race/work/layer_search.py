@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from typing import TypeVar
 
-from race.core.leaks.bytecode import NameSearch
-from race.core.leaks.fragments import Wanted, shape_search
+from race.core.leaks.fragments import Wanted
 from race.core.leaks.layers import Entry, LayerScan
-from race.core.leaks.scanner import LayerScanner, matcher_of, windows
+from race.core.leaks.needles import Needles
+from race.core.leaks.scanner import LayerScanner, windows
 from race.errors import Accident
 from race.work.worker_processes import begin_worker, most_workers
 
@@ -39,21 +39,13 @@ class Search:
 
     def __init__(self, wanted: Wanted, workdir: str, most: int = MOST_WORKERS) -> None:
         self.wanted, self.workdir = wanted, workdir
-        self.matcher = matcher_of(wanted)
-        self.names = NameSearch(wanted.identifiers)
-        self.shapes = shape_search(wanted.fragments)
+        self.needles = Needles.of(wanted)
         self._workers = most_workers(most)
         self._pool: ProcessPoolExecutor | None = None
 
     def scanner(self) -> LayerScanner:
         """A scanner for some files."""
-        return LayerScanner(
-            self.wanted,
-            self.workdir,
-            matcher=self.matcher,
-            names=self.names,
-            shapes=self.shapes,
-        )
+        return LayerScanner(self.wanted, self.workdir, needles=self.needles)
 
     def pool(self) -> ProcessPoolExecutor | None:
         """The workers, started when they are first needed; None when one process has to do."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from race.core.leaks.bytecode import NameSearch, is_code, names_in, source_size, telling
-from race.core.leaks.forms import SEPARATOR, excerpt_of, printable, squeezed, worded
-from race.core.leaks.fragments import Fragment, Wanted, shape_search
+from race.core.leaks.bytecode import is_code, names_in, source_size, telling
+from race.core.leaks.forms import excerpt_of, printable
+from race.core.leaks.fragments import Fragment, Wanted
 from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
-from race.core.leaks.matcher import Matcher
+from race.core.leaks.needles import Needles
 from race.core.leaks.places import is_cache, is_control
-from race.core.leaks.shapes import SUFFIXES, ShapeSearch
+from race.core.leaks.shapes import SUFFIXES
 from race.core.leaks.unpack import closed_kind, kind_of, pack_start, parts
 
 BATCH_BYTES = 2 * 2**20
@@ -33,11 +32,6 @@ OBJECTS_LIMIT = 400_000
 _OVERLAP = 8192
 
 _KEPT_LIMIT = 8 * 2**20
-
-
-def matcher_of(wanted: Wanted) -> Matcher:
-    """Finds what a scan looks for, all of it by its letters, digits and underscores."""
-    return Matcher([b"" if f.form == "shape" else worded(f.needle) for f in wanted.fragments])
 
 
 def windows(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -73,18 +67,10 @@ class _Item:
 class LayerScanner:
     """Collects what matters of the files of one layer. `add` each, then `finish`."""
 
-    def __init__(
-        self,
-        wanted: Wanted,
-        workdir: str,
-        *,
-        matcher: Matcher | None = None,
-        names: NameSearch | None = None,
-        shapes: ShapeSearch | None = None,
-    ) -> None:
+    def __init__(self, wanted: Wanted, workdir: str, *, needles: Needles | None = None) -> None:
         self._wanted = wanted
         self._fragments = wanted.fragments
-        self._matcher = matcher or matcher_of(wanted)
+        self._needles = needles or Needles.of(wanted)
         self._workdir = "/" + workdir.strip("/") + "/"
         self._touched = {self._workdir + p for p in wanted.product_paths | wanted.test_paths}
         self._stems = {
@@ -94,8 +80,6 @@ class LayerScanner:
         self._bytes = 0
         self.most_parts = MOST_PARTS
         self._codes: list[_Item] = []
-        self._shapes = shapes if shapes is not None else shape_search(wanted.fragments)
-        self._names = names or NameSearch(wanted.identifiers)
         self._parts_left, self._bytes_left, self._told = self.most_parts, MOST_BYTES, False
         self.scan = LayerScan(digest="")
 
@@ -127,7 +111,11 @@ class LayerScanner:
 
     def window(self, window: bytes) -> dict[int, tuple[str, bool]]:
         """Fragments in a piece of a large file: number -> (excerpt, exact)."""
-        numbers = (n for n in self._numbers(window) if self._holds(self._fragments[n], window))
+        numbers = (
+            n
+            for n in self._needles.found([window]).get(0, ())
+            if self._holds(self._fragments[n], window)
+        )
         return {number: self._excerpt(number, window) for number in numbers}
 
     def streamed(self, entry: Entry, first: bytes, found: dict[int, tuple[str, bool]]) -> None:
@@ -151,7 +139,7 @@ class LayerScanner:
     def _paths(self) -> None:
         """Pieces of the fix and names of hidden tests in the names of files and the targets of links."""
         texts = [(e.path, text.encode()) for e in self.scan.entries for text in (e.path, e.link) if text]
-        for index, numbers in self._found([text for _, text in texts]).items():
+        for index, numbers in self._needles.found([text for _, text in texts]).items():
             path, text = texts[index]
             real = sorted(n for n in numbers if self._holds(self._fragments[n], text))
             if real and path not in self._touched:
@@ -220,44 +208,17 @@ class LayerScanner:
         inside = f"{item.inside}!{name}" if item.inside else name
         self._take(_Item(item.path, inside, how, content, found.id), depth - 1)
 
-    def _numbers(self, data: bytes) -> set[int]:
-        """Numbers of the fragments in some data, each in the form that it is looked for in."""
-        return self._confirmed(data, {n for _, n in self._matcher.find(worded(data))})
-
-    def _confirmed(self, data: bytes, likely: set[int]) -> set[int]:
-        """Those that are there up to their formatting: letters and digits alone are not enough for
-        a line whose punctuation counts."""
-        if all(self._fragments[n].wordy for n in likely):
-            return likely
-        text = squeezed(data)
-        return {n for n in likely if self._fragments[n].wordy or self._fragments[n].needle in text}
-
-    def _found(self, texts: Sequence[bytes]) -> dict[int, set[int]]:
-        """Fragments in some texts, in one pass: index of the text -> numbers. What holds a fragment
-        in any form holds its words."""
-        starts, pieces, at = [], [], 0
-        for text in texts:
-            piece = worded(text)
-            starts.append(at)
-            pieces.append(piece)
-            at += len(piece) + len(SEPARATOR)
-        likely: dict[int, set[int]] = {}
-        for place, number in self._matcher.find(SEPARATOR.join(pieces)):
-            likely.setdefault(bisect_right(starts, place) - 1, set()).add(number)
-        confirmed = {n: self._confirmed(texts[n], numbers) for n, numbers in sorted(likely.items())}
-        return {n: numbers for n, numbers in confirmed.items() if numbers}
-
     def _flush(self) -> None:
         """Search the batch."""
         batch, self._batch, self._bytes = self._batch, [], 0
-        for index, numbers in self._found([item.data for item in batch]).items():
+        for index, numbers in self._needles.found([item.data for item in batch]).items():
             self._record(batch[index], numbers)
-        for item in batch if self._shapes else ():
-            shaped = self._shapes.find(item.data) if item.name.endswith(SUFFIXES) else {}
+        for item in batch if self._needles.shapes else ():
+            shaped = self._needles.shapes.find(item.data) if item.name.endswith(SUFFIXES) else {}
             if shaped:
                 self._record(item, set(shaped))
         codes, self._codes = self._codes, []
-        for item, names in zip(codes, self._names.find([c.data for c in codes]), strict=True):
+        for item, names in zip(codes, self._needles.names.find([c.data for c in codes]), strict=True):
             if telling(names):
                 self._keep_compiled(item, names)
 
@@ -292,7 +253,7 @@ class LayerScanner:
 
     def _excerpt(self, number: int, data: bytes) -> tuple[str, bool]:
         if self._fragments[number].form == "shape":
-            return printable(self._shapes.find(data).get(number, b"")), False
+            return printable(self._needles.shapes.find(data).get(number, b"")), False
         return excerpt_of(data, self._fragments[number].text)
 
     def _compiled(self, item: _Item) -> None:
