@@ -20,7 +20,7 @@ from race.store import Store
 from race.work.composing import mine_composites
 from race.work.mining import Judged, instance_id, judge
 from race.work.rejected import read_rejected, write_rejected
-from race.work.source import SERVERS
+from race.work.servers import SERVERS
 from race.work.tally import Tally
 from race.workbench import Workbench
 

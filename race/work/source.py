@@ -10,11 +10,10 @@ from race.core.records import FileRef, Mined, sha256
 from race.core.validated import Validated
 from race.errors import Malformed, Missing
 from race.store import Store, TaskFolder
+from race.work.servers import SERVERS
 from race.workbench import Workbench
 
 ARCHIVE = "source.tar.xz"
-SERVERS = "github.json"
-"""Ledger: project -> address of the server that it was mined from, empty for GitHub itself."""
 
 
 def read_source(task: TaskFolder, source: FileRef) -> bytes:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from race.core.mining.decision import against, contributions, doubt, score
 from race.core.mining.opinion import UNSURE, question, read_reply
 from race.core.mining.signals import MARKS_ONLY, REMARKS_ALONE, SKIPS_ALONE, issue_signals
+from race.core.mining.weights import WEIGHTS
 from race.core.records import Finding, ModelCall, PullRequest
 from race.ports import History, Model
 from race.work.asking import model_call
@@ -19,6 +21,10 @@ _DECIDES_ALONE = (
 )
 """Signals that no score outweighs."""
 _MOST_FROM_ISSUES = {"issue:names-defect": 1.0, "issue:matter": 1.0, "issue:defect": 1.0}
+_MOST_LIFT = math.exp(
+    sum(w for table in WEIGHTS.values() for name, w in table.items() if name in _MOST_FROM_ISSUES)
+)
+"""No sum of weights multiplies a logistic answer by more than its own exponential."""
 _TOKENS = 400
 
 
@@ -62,7 +68,10 @@ def _with_issues(
     threshold without them, and would not if they said all that they can.
     """
     added = contributions(found)
-    if score(added) >= threshold or score(contributions({**found, **_MOST_FROM_ISSUES})) < threshold:
+    total = score(added)
+    if total >= threshold or total * _MOST_LIFT < threshold:
+        return added
+    if score(contributions({**found, **_MOST_FROM_ISSUES})) < threshold:
         return added
     text = history.issue_text(request)
     return contributions({**found, **issue_signals(text)}) if text else added
