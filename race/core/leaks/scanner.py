@@ -211,12 +211,13 @@ class LayerScanner:
     def _flush(self) -> None:
         """Search the batch."""
         batch, self._batch, self._bytes = self._batch, [], 0
-        for index, numbers in self._needles.found([item.data for item in batch]).items():
-            self._record(batch[index], numbers)
-        for item in batch if self._needles.shapes else ():
-            shaped = self._needles.shapes.find(item.data) if item.name.endswith(SUFFIXES) else {}
-            if shaped:
-                self._record(item, set(shaped))
+        found = self._needles.found([item.data for item in batch])
+        for index, item in enumerate(batch):
+            numbers = found.get(index, set())
+            if self._needles.shapes and item.name.endswith(SUFFIXES):
+                numbers = numbers | set(self._needles.shapes.find(item.data))
+            if numbers:
+                self._record(item, numbers)
         codes, self._codes = self._codes, []
         for item, names in zip(codes, self._needles.names.find([c.data for c in codes]), strict=True):
             if telling(names):
