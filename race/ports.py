@@ -155,6 +155,9 @@ class Engine(Protocol):
     def containers(self) -> list[str]:
         """Ids of all containers that race made on this engine."""
 
+    def abandon(self) -> None:
+        """Remove this process's containers and start no more: what waits on one ends as an Accident."""
+
 
 class RootFileSystems(Protocol):
     """Makes root file systems from a distribution's packages."""

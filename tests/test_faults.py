@@ -63,6 +63,27 @@ def only_mined(built: Path, target: Path, instance_id: str, project: Path) -> Pa
 
 
 @pytest.mark.engine
+def test_an_interrupt_need_not_wait(built_sample: Path, sample_project: Path, tmp_path: Path) -> None:
+    """Ctrl-C in a run of many repeats: exit 130 within seconds, nothing recorded, nothing left."""
+    instance_id = accepted_id(built_sample)
+    release = only_mined(built_sample, tmp_path / "sample", instance_id, sample_project)
+    process = race("validate", str(release), instance_id)
+    deadline = time.monotonic() + 120
+    while not containers_of(instance_id) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    time.sleep(3)
+    assert process.poll() is None
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130, said
+    assert time.monotonic() - began < 15
+    assert "interrupted: ending 1 running" in said
+    assert not (release / instance_id / "validate.json").exists()
+    assert containers_of(instance_id) == []
+
+
+@pytest.mark.engine
 @pytest.mark.timeout(900)
 def test_twenty_kills_change_nothing(built_sample: Path, sample_project: Path, tmp_path: Path) -> None:
     """SIGKILL at random moments, twenty times, then a finish: the records of an undisturbed run."""

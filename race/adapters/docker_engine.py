@@ -41,6 +41,7 @@ class DockerEngine:
     def __init__(self, docker_host: str = "") -> None:
         self._host = docker_host or os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
         self._local = threading.local()
+        self._abandoned = False
 
     @property
     def _api(self) -> Any:
@@ -208,6 +209,8 @@ class DockerEngine:
                 host_config=_host_config(api, spec),
             )
         try:
+            if self._abandoned:
+                raise Accident("interrupted: no container is started any more")
             with translated(f"starting a container of {spec.image}"):
                 api.start(made["Id"])
             user = spec.user or str(image.config.get("User") or "0")
@@ -237,6 +240,14 @@ class DockerEngine:
         with translated("listing containers"):
             listed = self._api.containers(all=True, filters={"label": [OWNER]})
         return [entry["Id"] for entry in listed]
+
+    def abandon(self) -> None:
+        """Remove this process's containers and start no more: what waits on one ends as an Accident."""
+        self._abandoned = True
+        with translated("listing containers"):
+            listed = self._api.containers(all=True, filters={"label": [f"{OWNER}={owner()}"]})
+        for entry in listed:
+            self._remove(entry["Id"])
 
     def _remove(self, container_id: str) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
@@ -119,6 +120,9 @@ def _run(
                 rows += _through(future, running[future], store, who, planned, tally, progress, stop)
         except BaseException as error:
             stop.append(f"stopped by {type(error).__name__}")
+            if isinstance(error, KeyboardInterrupt):
+                with contextlib.suppress(Accident):
+                    bench.engine.abandon()
             raise
     return tally, rows
 

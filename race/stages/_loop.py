@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -59,7 +60,8 @@ def run_stage(
     """Run a stage over tasks. The caller holds the release's lock.
 
     A rejection is recorded and the next task goes on. An accident records nothing; when it is the
-    engine, no further task is started. Bugs and interrupts go up after running tasks have ended.
+    engine, no further task is started. An interrupt ends the containers of running tasks, which then
+    record nothing; a bug goes up after running tasks have ended.
     """
     if stage.engine:
         _sweep(bench)
@@ -90,10 +92,14 @@ def run_stage(
 
 def _sweep(bench: Workbench) -> None:
     """Remove what killed commands left. An engine that does not answer is the due tasks' affair."""
-    try:
+    with contextlib.suppress(Accident):
         bench.engine.sweep()
-    except Accident:
-        return
+
+
+def _abandon(bench: Workbench) -> None:
+    """End this process's containers, so that an interrupt need not wait for them."""
+    with contextlib.suppress(Accident):
+        bench.engine.abandon()
 
 
 def _run_due(
@@ -131,6 +137,11 @@ def _run_due(
                         continue
                     (tally.done if record.accepted else tally.rejected).append(instance_id)
                     progress.finished(instance_id, _outcome(record))
+        except KeyboardInterrupt:
+            progress.say(f"interrupted: ending {len(running)} running tasks; run again to go on")
+            if stage.engine:
+                _abandon(bench)
+            raise
         finally:
             for future in running:
                 future.cancel()
