@@ -58,10 +58,21 @@ def begin(
     os.chdir(order["root"])
     time.tzset()
     sys.argv[:] = ["pytest"]
+    _name_main_file()
     stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
     status = _run(order, channel, stacks, snapshot, tools)
     channel.send(event="end", exit=int(status))
     os._exit(int(status) & 0xFF)
+
+
+def _name_main_file() -> None:
+    """Name pytest's main file: children of multiprocessing import it, and they may not read ours."""
+    main = sys.modules["__main__"].__dict__
+    main.pop("__file__", None)
+    if "pytest" in sys.modules:
+        packaged = os.path.join(os.path.dirname(sys.modules["pytest"].__file__), "__main__.py")
+        if os.path.exists(packaged):
+            main["__file__"] = packaged
 
 
 def _run(order: dict, channel: object, stacks: object, snapshot: object, tools: list) -> int:

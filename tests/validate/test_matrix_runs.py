@@ -169,6 +169,12 @@ def test_time_zone():
     assert datetime(2026, 7, 1, tzinfo=ZoneInfo("Europe/Berlin")).utcoffset().seconds == 7200
 def test_locale(): locale.setlocale(locale.LC_ALL, "de_DE.UTF-8")
 def test_leaves_a_process(): subprocess.Popen(["sleep", "999"], start_new_session=True)
+def test_spawns():
+    import multiprocessing
+    child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0,))
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
 def test_network():
     import socket
     socket.create_connection(("192.0.2.1", 80), timeout=1)
@@ -186,7 +192,7 @@ def test_what_tests_want_of_the_machine_never_makes_a_wrong_verdict(bench, subje
         "broken",
     )  # fmt: skip
     assert {test_id.removeprefix(name) for test_id in done.pass_to_pass} == {
-        "home_and_temporary_files_are_its_own", "time_zone", "leaves_a_process"
+        "home_and_temporary_files_are_its_own", "time_zone", "leaves_a_process", "spawns"
     }  # fmt: skip
 
 
