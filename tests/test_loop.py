@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from race.core.records import Finding, Mined, StageRecord
-from race.errors import Accident, BuildFailed, EngineDown, Rejection
+from race.errors import Accident, BuildFailed, EngineDown, Missing, Rejection
 from race.progress import Progress
 from race.settings import Workspace
 from race.stages._loop import run_stage
@@ -147,6 +147,20 @@ def test_an_accident_records_nothing(store: Store) -> None:
     assert store.task(IDS[0]).read(Validated) is None
     assert total(tally) == 5
     assert run(store, accept).done == [IDS[0]]
+
+
+def test_what_only_the_user_can_provide_stops_no_other_task(store: Store) -> None:
+    """One task without its clone leaves itself pending: the others go on, the exit code says 3."""
+
+    def work(desk: Desk) -> StageRecord:
+        if desk.task.id == IDS[0]:
+            raise Missing("needs a clone")
+        return accept(desk)
+
+    tally = run(store, work)
+    assert (tally.pending, tally.done) == (IDS[:1], IDS[1:])
+    assert (tally.accidents, tally.exit_code) == ({IDS[0]: "needs a clone"}, 3)
+    assert run(store, accept).exit_code == 0
 
 
 def test_a_dead_engine_starts_no_further_task(store: Store) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from race.core.attempts import ACCIDENT, Attempt, as_row, contestant
-from race.errors import Accident, EngineDown
+from race.errors import Accident, EngineDown, RaceError
 from race.options import (
     force_option,
     ids_argument,
@@ -81,7 +81,7 @@ def command(
     resolved = sum(row.resolved for row in rows)
     click.echo(f"{resolved} of {len(rows)} attempts resolved", err=as_json)
     click.echo(tally.line("run"), err=as_json)
-    return 4 if tally.accidents else 0
+    return tally.exit_code
 
 
 def _run(
@@ -140,9 +140,8 @@ def _through(
     """Count a task whose attempts have ended; its rows. A dead engine keeps the others from starting."""
     try:
         new = future.result()
-    except Accident as error:
-        tally.pending.append(instance_id)
-        tally.accidents[instance_id] = str(error)
+    except RaceError as error:
+        tally.leave(instance_id, error)
         progress.finished(instance_id, f"pending: {error}")
         if isinstance(error, EngineDown):
             stop.append(str(error))

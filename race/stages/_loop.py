@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from race.core.records import Finding, StageRecord
-from race.errors import Accident, BuildFailed, EngineDown, Rejection
+from race.errors import Accident, BuildFailed, EngineDown, RaceError, Rejection
 from race.options import (
     force_option,
     here_option,
@@ -59,9 +59,10 @@ def run_stage(
 ) -> Tally:
     """Run a stage over tasks. The caller holds the release's lock.
 
-    A rejection is recorded and the next task goes on. An accident records nothing; when it is the
-    engine, no further task is started. An interrupt ends the containers of running tasks, which then
-    record nothing; a bug goes up after running tasks have ended.
+    A rejection is recorded and the next task goes on. An accident records nothing, nor does what only
+    the user can provide; when the engine is down, no further task is started. An interrupt ends the
+    containers of running tasks, which then record nothing; a bug goes up after running tasks have
+    ended.
     """
     if stage.engine:
         _sweep(bench)
@@ -128,9 +129,8 @@ def _run_due(
                     instance_id = running.pop(future)
                     try:
                         record = future.result()
-                    except Accident as error:
-                        tally.pending.append(instance_id)
-                        tally.accidents[instance_id] = str(error)
+                    except RaceError as error:
+                        tally.leave(instance_id, error)
                         progress.finished(instance_id, f"pending: {error}")
                         if isinstance(error, EngineDown):
                             stopped = str(error)
@@ -146,8 +146,7 @@ def _run_due(
             for future in running:
                 future.cancel()
     for instance_id in waiting:
-        tally.pending.append(instance_id)
-        tally.accidents[instance_id] = f"not started: {stopped}"
+        tally.leave(instance_id, f"not started: {stopped}")
         progress.finished(instance_id, f"pending, not started: {stopped}")
 
 
@@ -214,6 +213,6 @@ def stage_command(stage: Stage, summary: str, examples: Sequence[str]) -> click.
         if as_json:
             print_json(tally.as_json())
         click.echo(tally.line(stage.name), err=as_json)
-        return 4 if tally.accidents else 0
+        return tally.exit_code
 
     return command

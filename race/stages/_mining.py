@@ -58,8 +58,7 @@ def mine_histories(
         try:
             wanted += _mine_one(store, history, order, progress, tally)
         except Accident as error:
-            tally.pending.append(history.repo)
-            tally.accidents[history.repo] = str(error)
+            tally.leave(history.repo, error)
             progress.finished(history.repo, f"pending: {error}")
     return tally, wanted
 
@@ -92,7 +91,7 @@ def _mine_one(
     except Accident as error:
         left = {instance_id(request) for request in due} - {record.instance_id for record in found}
         tally.pending.extend(sorted(left))
-        tally.accidents[history.repo] = str(error)
+        tally.fault(history.repo, error)
         outcome = f", {len(left)} pending: {error}"
     finally:
         write_rejected(store, rejected)

@@ -96,4 +96,4 @@ def command(
         write_manifest(store)
     if as_json:
         print_json({name: tally.as_json() for name, tally in tallies.items()})
-    return 4 if any(tally.accidents for tally in tallies.values()) else 0
+    return max(tally.exit_code for tally in tallies.values())

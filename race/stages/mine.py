@@ -186,4 +186,4 @@ def command(
             }
         )
     click.echo(tally.line("mine"), err=as_json)
-    return 4 if tally.accidents else 0
+    return tally.exit_code

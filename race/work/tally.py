@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from race.errors import Accident, RaceError
+
 
 @dataclass
 class Tally:
@@ -15,6 +17,19 @@ class Tally:
     rejected: list[str] = field(default_factory=list)
     pending: list[str] = field(default_factory=list)
     accidents: dict[str, str] = field(default_factory=dict)
+    exit_code: int = 0
+    """0, or the largest code among the errors that left something pending."""
+
+    def leave(self, subject: str, error: RaceError | str) -> None:
+        """A task (or project) stays pending: why, and what that means for the command's exit code."""
+        self.pending.append(subject)
+        self.fault(subject, error)
+
+    def fault(self, subject: str, error: RaceError | str) -> None:
+        """The same for what is counted elsewhere."""
+        self.accidents[subject] = str(error)
+        code = error.exit_code if isinstance(error, RaceError) else Accident.exit_code
+        self.exit_code = max(self.exit_code, code)
 
     def line(self, stage: str) -> str:
         """The closing line."""
