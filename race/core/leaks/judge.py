@@ -22,6 +22,7 @@ from race.core.leaks.patchtext import PatchedFile
 from race.core.leaks.weight import ENOUGH
 
 _STDLIB = re.compile(r"/lib/python3(\.\d+)?/(?!site-packages/|dist-packages/)")
+_MERGED = ("/lib/", "/lib64/", "/bin/", "/sbin/")
 _TESTLIKE = re.compile(r"(^|/)(tests?|testing)/|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 
 
@@ -245,13 +246,19 @@ class Judge:
 
     @cached_property
     def _md5sums(self) -> dict[str, str]:
-        """Absolute path -> md5 in hex, as the system's package list says."""
+        """Absolute path -> md5 in hex, as the system's package lists say.
+
+        They name what lies in /usr/lib by the link /lib where the two are merged.
+        """
         found: dict[str, str] = {}
         for number, path, text in self._view.kept():
             if path.endswith(".md5sums") and self._view.shown(path, number):
                 for line in text.splitlines():
                     digest, _, name = line.partition("  ")
-                    found["/" + name.strip()] = digest
+                    file = "/" + name.strip()
+                    found[file] = digest
+                    if file.startswith(_MERGED):
+                        found.setdefault("/usr" + file, digest)
         return found
 
 

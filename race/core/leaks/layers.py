@@ -10,7 +10,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 8
+FORMAT = 9
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 

@@ -12,7 +12,7 @@ _CONTROL = re.compile(
     r"|(^|/)etc/(environment|hosts|resolv\.conf|gitconfig|profile\.d/.*|apt/apt\.conf.*)$"
     r"|(^|/)\.git/(config|description|info/.*|hooks/.*|objects/info/.*|worktrees/.*|modules/[^/]+/(HEAD|config))$"
     r"|/(refs|logs)/(HEAD|heads|tags|remotes|notes|pull|stash|replace|bisect|worktree|original|refs)"
-    r"|(^|/)config$|var/lib/dpkg/info/.*python.*\.md5sums$"
+    r"|(^|/)config$|var/lib/dpkg/info/[^/]+\.md5sums$"
 )
 _CACHES = re.compile(
     r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"
