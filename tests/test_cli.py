@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
+import tomllib
 from pathlib import Path
 
 import click
 import pytest
+from pydantic_core import to_jsonable_python as jsonable
 
 from race import cli
 from race.errors import Accident, CheckFailed, Missing, UsageError
+from race.settings import CompositeSection, ProjectSection, read_release
 
 
 @pytest.mark.parametrize("name", list(cli.COMMANDS))
@@ -90,6 +94,22 @@ def test_init_makes_a_release_that_reads_back(
     assert cli.run(["init", str(folder)]) == 2
     assert (folder / "release.toml").read_text() == before
     assert "there already" in capsys.readouterr().err
+
+
+def test_init_shows_every_setting_with_its_default(tmp_path: Path) -> None:
+    """What a new release.toml shows, with the comment signs taken away, is what holds without it."""
+    folder = tmp_path / "winter"
+    assert cli.run(["init", str(folder)]) == 0
+    text = (folder / "release.toml").read_text()
+    shown = tomllib.loads(re.sub(r'^# (?=\w+ = |\[|\]|  "|")', "", text, flags=re.MULTILINE))
+    holds = read_release(folder).model_dump(by_alias=True)
+    assert shown.pop("projects")["owner/name"].keys() == ProjectSection.model_fields.keys()
+    assert shown.pop("composite")[0].keys() == CompositeSection.model_fields.keys()
+    assert shown.pop("report") | {"cutoffs": {}} == holds.pop("report")
+    shown["release"] |= {"sample": False, "repository": ""}
+    shown["mine"] |= {"since": None, "until": None, "licences": tuple(shown["mine"]["licences"])}
+    assert jsonable(shown) == jsonable({name: holds[name] for name in shown})
+    assert holds.keys() - shown.keys() == {"projects", "composite"}
 
 
 def test_a_release_folder_that_is_none_exits_3(

@@ -11,6 +11,7 @@ import click
 from race.errors import UsageError
 from race.options import release_argument
 from race.render import render
+from race.settings import PERMISSIVE
 from race.store import write_atomic
 
 
@@ -34,7 +35,8 @@ def command(release: Path) -> int:
         raise UsageError(f"{target} is there already; nothing was changed")
     if release.exists() and not release.is_dir():
         raise UsageError(f"{release} is a file")
-    text = render("images", "release.toml.j2", name=name, canary=str(uuid.uuid4()))
+    canary = str(uuid.uuid4())
+    text = render("images", "release.toml.j2", name=name, canary=canary, licences=PERMISSIVE)
     write_atomic(target, text.encode())
     write_atomic(
         release / ".gitignore", b"# what this machine measured, and secrets: never committed\nlocal/\n"
