@@ -59,7 +59,8 @@ def command(
     bench = workbench(context)
     store = Store(release)
     view = view_release(store)
-    results = release_results(view, runs_file or store.folder / "local" / "runs.jsonl", bench)
+    runs = runs_file or store.folder / "local" / "runs.jsonl"
+    results = release_results(view, runs, bench, named=runs_file is not None)
     folder = output or Path("reports") / "output" / view.name
     pages = _pages(view, results)
     documents = {AUDIT: canonical(audit_document(view, f"race {__version__}")).decode()}

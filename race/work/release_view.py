@@ -98,15 +98,16 @@ def _turned_down(store: Store) -> list[Mapping[str, Any]]:
     return rows
 
 
-def release_results(view: ReleaseView, runs: Path, bench: Workbench) -> Results | None:
+def release_results(view: ReleaseView, runs: Path, bench: Workbench, *, named: bool) -> Results | None:
     """The runs of a release on every task that is not rejected; None when there are none.
 
-    Without a file of runs (a clone of the release on another machine) the counts in the tier records
-    stand in: they tell who resolved what, but neither cost nor tokens.
+    `named` says that the user asked for this file. One that was not asked for may be missing (a clone
+    of the release on another machine): the counts in the tier records stand in, which tell who
+    resolved what, but neither cost nor tokens.
     """
     settings = view.settings
     rows = [task.row(settings.tier.attempts) for task in view.of("verified", "pending")]
-    told = runs.is_file() and runs.stat().st_size > 0
+    told = named or (runs.is_file() and runs.stat().st_size > 0)
     table, counts = read_runs(runs, bench) if told else (_recorded_runs(view), RunCounts())
     grid = build_grid(table, rows, by="entrant", counts=counts)
     if not grid.attempts.any():

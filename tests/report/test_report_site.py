@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from race.cli import run
+from race.core.records import Mined
+from race.core.tiered import Tiered
+from race.store import Store
 
 PAGES = ("index", "tasks", "methodology", "leak-audit", "submit", "changelog")
 VOID = {"meta", "link", "br", "hr", "img", "input", "path", "rect", "circle"}
@@ -219,3 +222,40 @@ def test_malformed_runs_are_one_clear_line(release, tmp_path, capsys):
     assert run(["report", str(release), "--output", str(tmp_path / "site")]) == 2
     assert "runs.jsonl: line 1: not JSON" in capsys.readouterr().err
     assert not (tmp_path / "site").exists()
+
+
+def test_runs_that_were_named_must_be_there(release, tmp_path, capsys):
+    """A mistyped --runs is an error, never quietly the counts of the tier records."""
+    out = tmp_path / "site"
+    assert run(["report", str(release), "--output", str(out), "--runs", str(tmp_path / "typo")]) == 2
+    assert "typo: no such file" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_composite_names_all_its_pull_requests(release, tmp_path):
+    """A composite never was one pull request, and its page does not say so."""
+    members = ("acme__flow-1", "acme__flow-3")
+    last = Store(release).task(members[1]).read(Mined)
+    assert last is not None
+    own = {"instance_id": "acme__flow-1-3", "members": members, "merged_at": "2026-04-03T10:00:00Z"}
+    Store(release).task("acme__flow-1-3").write(last.model_copy(update=own))
+    report(release, tmp_path / "site")
+    page = check(tmp_path / "site" / "tasks" / "acme__flow-1-3.html")
+    assert re.search(r"pull requests\s*#1, #3, the last merged 2026-04-03", page.text)
+    assert [f"{member}.html" in page.links for member in members] == [True, True]
+    alone = check(tmp_path / "site" / "tasks" / "acme__flow-1.html").text
+    assert re.search(r"pull request\s*#1, merged", alone)
+
+
+def test_tasks_that_no_row_of_a_table_holds_are_counted(release, tmp_path):
+    """Rates by complexity say how many tasks that were run have none."""
+    task = Store(release).task("acme__flow-2")
+    record = task.read(Tiered)
+    assert record is not None
+    task.write(record.model_copy(update={"tier": "hard", "complexity": None}))
+    record = Store(release).task("acme__flow-4").read(Tiered)
+    assert record is not None
+    Store(release).task("acme__flow-4").write(record.model_copy(update={"complexity": "long"}))
+    report(release, tmp_path / "site")
+    text = " ".join(check(tmp_path / "site" / "index.html").text.split())
+    assert "1 task that was run has no complexity and is in no part of this table" in text

@@ -20,7 +20,9 @@ def methodology_page(view: ReleaseView, results: Results | None) -> dict[str, An
     measured = [
         task.validated.reliability
         for task in view.tasks
-        if task.validated is not None and task.validated.reliability is not None
+        if task.validated is not None
+        and task.validated.accepted
+        and task.validated.reliability is not None
     ]
     return {
         "steps": steps(view),

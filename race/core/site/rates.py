@@ -38,10 +38,10 @@ def rate(estimate: Estimate | None, minimum_count: int, unit: str = "tasks") -> 
 
 
 def amount(value: float | None, digits: int = 0, before: str = "") -> str:
-    """A number with thin thousands, or a dash."""
+    """A number with thin thousands and a true minus, or a dash."""
     if value is None:
         return "–"
-    return before + f"{value:,.{digits}f}".replace(",", " ")
+    return before + f"{value:,.{digits}f}".replace(",", " ").replace("-", "−")
 
 
 def size(value: object) -> str:

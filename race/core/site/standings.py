@@ -115,10 +115,13 @@ def _slice(view: ReleaseView, results: Results, by: str) -> dict[str, Any] | Non
     """pass@1 per value and entrant; what there is more of goes down the page."""
     public = {task.id for task in view.tasks if not task.private}
     shown = {getattr(task, by) for task in results.grid.tasks if task.instance_id in public}
+    ran = _ran(results.grid)
+    outside = [t for t in results.grid.tasks if t.instance_id in ran and getattr(t, by) is None]
     entries = results.board.entries
     values = sorted({value for entry in entries for value in entry.slices[by] if value in shown})
     if len(values) < 2:
         return None
+    said = {"name": "kind of bug" if by == "kind" else by, "outside": len(outside)}
 
     def cell(entry: Entry, value: str) -> Rate | None:
         return rate(entry.slices[by].get(value), view.minimum_count)
@@ -129,11 +132,11 @@ def _slice(view: ReleaseView, results: Results, by: str) -> dict[str, Any] | Non
             {"head": agent, "cells": [cell(entry, value) for value in values]}
             for agent, entry in zip(agents, entries, strict=True)
         ]
-        return {"by": by, "header": [(value, False) for value in values], "rows": rows}
+        return said | {"header": [(value, False) for value in values], "rows": rows}
     rows = [
         {"head": (value, False), "cells": [cell(entry, value) for entry in entries]} for value in values
     ]
-    return {"by": by, "header": agents, "rows": rows}
+    return said | {"header": agents, "rows": rows}
 
 
 def _soma(competition: Competition) -> dict[str, Any]:

@@ -23,11 +23,13 @@ def tasks_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
     shipped = view.of("verified", private=False)
     waiting = view.of("pending", private=False)
     rejected = view.of("rejected", private=False)
+    merged = [task.merged.isoformat() for task in shipped]
     hidden = set(view.settings.release.private)
     turned_down = [_turned_down(row) for row in view.turned_down]
     rules = Counter(row["rule"] for row in turned_down)
     listed = [row for row in turned_down if row["id"] not in hidden]
     return {
+        "merged": (min(merged), max(merged)) if merged else None,
         "shipped": [_line(task, results, view.minimum_count) for task in shipped],
         "waiting": [_line(task, results, view.minimum_count) for task in waiting],
         "rejected": [{"task": task, "stage": _last(task), "reason": _reason(task)} for task in rejected],
@@ -77,13 +79,10 @@ def _pooled(task_id: str, results: Results | None, minimum_count: int) -> Rate |
     return rate(clustered_rate(known), minimum_count, "agents") if len(known) else None
 
 
-def _line(
-    task: TaskView, results: Results | None, minimum_count: int, hidden: frozenset[str] = frozenset()
-) -> dict[str, Any]:
+def _line(task: TaskView, results: Results | None, minimum_count: int) -> dict[str, Any]:
     lists = task.verified if task.verified is not None else task.validated
     return {
         "task": task,
-        "members": [member for member in task.members if member not in hidden],
         "kind": task.mined.kind or "–",
         "tier": task.tier or "–",
         "complexity": task.complexity or "–",
@@ -96,10 +95,11 @@ def _line(
 
 def task_page(view: ReleaseView, task: TaskView, results: Results | None) -> dict[str, Any]:
     """Everything that may be said about one task. Hidden tests and the fix are counted, not shown."""
-    hidden = frozenset(other.id for other in view.tasks if other.private)
+    members = [other for other in view.tasks if other.id in task.members]
     return {
         "task": task,
-        "line": _line(task, results, view.minimum_count, hidden),
+        "line": _line(task, results, view.minimum_count),
+        "pull_requests": [other.mined.pr for other in members or (task,)],
         "stages": [(record.stage, task.stages.get(record.stage, ""), record) for record in task.records],
         "reliability": _reliability(task),
         "probes": _probes(task),
