@@ -53,7 +53,7 @@ class ReliabilitySection(Closed):
     perturbed: int = 1
     """Runs each way under each perturbation."""
     hang_seconds: float = 5
-    """Limit per test in repeats without the fix, for tests that hung in every run of the matrix."""
+    """Least limit per test in repeats without the fix; more where tests take long to end."""
     most_ids: int = 60
     """Fail-to-pass tests that are repeated; of more, an even sample."""
 

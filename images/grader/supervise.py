@@ -43,11 +43,13 @@ PLAN = {
     "open_files": 4096,
     "restarts": 200,
     "until": [],
+    "stop_at_hang": False,
     "tell_imports": False,
 }
 """What can be asked of a run, with defaults. `ids` None means all that the files hold; `output_bytes`
 is how much output is kept and `memory_bytes` 0 leaves memory to the container. `until` names ids after
-which the run is ended early, all the same to the tests."""
+which the run is ended early, all the same to the tests; `stop_at_hang` ends it at the first test that
+hangs, and the tests after it have no outcome."""
 _DROPPED = ("PYTHON", "PYTEST", "GIT_", "LD_", "COVERAGE", "RACE_")
 Emit = Callable[[dict], None]
 
@@ -360,6 +362,9 @@ class Run:
                 remaining = [entry for entry in remaining if entry not in done]
             if attempt.reason in ("run-limit", "memory-limit", "disk-limit"):
                 how = attempt.reason
+                break
+            if attempt.reason == "hang" and kind == "test" and plan["stop_at_hang"]:
+                how = "finished"
                 break
             asked = bool(plan["files"]) or remaining is not None
             if remaining == [] or (asked and not self._files(remaining)):

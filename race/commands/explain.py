@@ -220,7 +220,8 @@ def _reliability(facts: Mapping[str, Any]) -> Iterable[str]:
             word = "the fix fails under it: not counted" if fails else f"{count} each way"
             yield f"  {name:<16} {word} ({VARIANTS.get(name, '')})"
         if bounds["not_repeated"]:
-            yield f"  {len(bounds['not_repeated'])} tests that hang without the fix were not repeated"
+            count = len(bounds["not_repeated"])
+            yield f"  {count} more of the tests hang without the fix or are too many: matrix only"
     for bad in repeats.get("bad_runs", [])[:ROWS]:
         words = ", ".join(f"{test} {word}" for test, word in list(bad["outcomes"].items())[:2])
         yield f"  bad: {bad['key']}: {words}"[:WIDTH]

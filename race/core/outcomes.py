@@ -92,7 +92,8 @@ class Plan:
     `ids` None runs all that `files` hold; no files either means what the project's own settings say.
     `ordered` runs `ids` in the given order, else the order is pytest's. `tools` are module names in the
     grader's folder that are loaded as plugins (perturbations). PYTHONHASHSEED in `environment` gives
-    the run an interpreter with that seed. `deselected` ids are collected but not run.
+    the run an interpreter with that seed. `deselected` ids are collected but not run. `stop_at_hang`
+    ends the run at the first test that hangs; what comes after it has no outcome.
     """
 
     files: Sequence[str] = ()
@@ -106,6 +107,7 @@ class Plan:
     run_seconds: float = 600.0
     output_bytes: int = 2**18
     restarts: int = 200
+    stop_at_hang: bool = False
     root: str = "/repo"
     python: str = "/opt/venv/bin/python"
 
@@ -123,6 +125,7 @@ class Plan:
             "run_seconds": self.run_seconds,
             "output_bytes": self.output_bytes,
             "restarts": self.restarts,
+            "stop_at_hang": self.stop_at_hang,
             "root": self.root,
             "python": self.python,
         }

@@ -48,12 +48,16 @@ class Series:
         """Whether an outcome is the wrong one for this side."""
         return (outcome == "passed") == (self.side == "without")
 
-    def add(self, trial: Trial, outcomes: Mapping[str, str]) -> None:
-        """One repeat's outcomes; an id that it lacks is missing, which is a failure."""
-        words = {test_id: outcomes.get(test_id, "missing") for test_id in self.ids}
+    def add(self, trial: Trial, outcomes: Mapping[str, str], *, cut: bool = False) -> None:
+        """One repeat's outcomes; an id that it lacks is missing, which is a failure.
+
+        `cut` says that it was ended at a test that hung: an id that it lacks was not reached then,
+        which says nothing about that id, while the whole has failed.
+        """
+        words = {i: outcomes.get(i, "missing") for i in self.ids if i in outcomes or not cut}
         wrong = {test_id: word for test_id, word in words.items() if self.bad(word)}
-        for test_id, count in self.each.items():
-            count.add(test_id in wrong)
+        for test_id in words:
+            self.each[test_id].add(test_id in wrong)
         self.whole.add(len(wrong) == len(self.ids) if self.side == "without" else bool(wrong))
         if wrong:
             self.bad_runs.append(BadRun(trial, wrong))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -27,6 +27,10 @@ then echo "{_REFUSED}$name"; exit 1; fi
 done
 rm -rf /{_PATCHES}"""
 """All patches in one command; the one that is refused is named in the last line."""
+
+
+class NotWanted(Exception):
+    """Nothing is left to run for a container that waits for its slot."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,13 @@ def open_cell(
     *,
     cpus: float | None = None,
     lifetime: float = 7200 + WAITING,
+    wanted: Callable[[], bool] = lambda: True,
 ) -> Iterator[Container]:
     """A fresh container of a cell, without network; entered when a slot of the machine is free.
 
     It is made before the slot is taken and removed after it is given back, so that neither costs
     time in which tests could run. Raises Rejection when a patch does not apply to the environment's
-    tree.
+    tree, and NotWanted when `wanted` says so while it waits.
     """
     limits = subject.limits
     if cpus is not None:
@@ -72,8 +77,13 @@ def open_cell(
         if has_fix(cell):
             patches["fix.patch"] = subject.fix_patch
         apply_patches(container, patches)
-        with SLOTS:
+        while not SLOTS.acquire(timeout=0.5):
+            if not wanted():
+                raise NotWanted
+        try:
             yield container
+        finally:
+            SLOTS.release()
 
 
 def apply_patches(container: Container, patches: Mapping[str, bytes]) -> None:

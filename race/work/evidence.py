@@ -91,3 +91,10 @@ def slowest(observations: Iterable[Observation], test_id: str) -> float | None:
     """The longest that a test took in these runs, or None when it is in none."""
     times = [seen.tests[test_id].seconds for seen in observations if test_id in seen.tests]
     return round(max(times), 3) if times else None
+
+
+def slowest_end(ran: MatrixRuns, ids: Iterable[str]) -> float:
+    """The longest that one of these tests took to come to an end, on either side of the fix."""
+    new: tuple[Cell, ...] = ("new-with", "new-without")
+    tests = [seen.tests[i] for cell in new for seen in ran.cells[cell] for i in ids if i in seen.tests]
+    return max((test.seconds for test in tests if test.outcome != "hang"), default=0.0)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from race.core.failure_text import ObservedFailure
+from race.core.hangs import left_to_the_matrix, longer_limit, repeated_without
 from race.core.matrix import Cell
-from race.core.reliability import PLAIN, Reliability, Side, Trial, plain_trials, trial
-from race.core.repeats import ROUNDS, BadRun, Perturbed, Series, pooled_out
+from race.core.reliability import Reliability, Side, plain_trials
+from race.core.repeats import ROUNDS, BadRun, Perturbed, pooled_out
 from race.work.cells import open_cell
-from race.work.trials import QUOTA, Enough, TrialResult, Work, batches, run_trials
+from race.work.sides import Seen, run_side
+from race.work.trials import TrialResult, Work, limit_of, run_trials
 
 
 @dataclass
@@ -45,15 +46,6 @@ class Repeated:
         }
 
 
-@dataclass
-class _Seen:
-    """What one side showed in one round."""
-
-    plain: Series
-    perturbed: dict[str, Series] = field(default_factory=dict)
-    failures: dict[str, list[ObservedFailure]] = field(default_factory=dict)
-
-
 def repeat(work: Work, ids: Sequence[str]) -> Repeated:
     """Bound both error rates of these ids, dropping those that discriminate too unreliably.
 
@@ -65,7 +57,7 @@ def repeat(work: Work, ids: Sequence[str]) -> Repeated:
     for number in range(ROUNDS):
         if not done.ids:
             break
-        without, gold = _round(work, done, number)
+        without, gold, work = _settled_round(work, done, number)
         out = dict.fromkeys(without.plain.out, "unreliable")
         out |= dict.fromkeys(gold.plain.out, "flaky")
         perturbed = _compare(work, without, gold)
@@ -85,13 +77,27 @@ def repeat(work: Work, ids: Sequence[str]) -> Repeated:
     return done
 
 
-def _round(work: Work, done: Repeated, number: int) -> tuple[_Seen, _Seen]:
+def _settled_round(work: Work, done: Repeated, number: int) -> tuple[Seen, Seen, Work]:
+    """A round whose hangs without the fix were hangs, and the work with the limit that it took."""
+    asked = repeated_without(done.ids, work.slow_ids)
+    while True:
+        without, gold = _round(work, done, asked, number)
+        longer = longer_limit(
+            work.subject.test_seconds, limit_of(work, asked), without.hung, gold.longest
+        )
+        if longer is None:
+            return without, gold, work
+        work.say(f"once more with {longer:.0f} s for a test without the fix")
+        work = replace(work, slow_seconds=longer, empty_seconds=longer)
+
+
+def _round(work: Work, done: Repeated, asked: tuple[str, ...], number: int) -> tuple[Seen, Seen]:
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=2) as pool:
         try:
             sides = [
-                pool.submit(_side, work, side, _ids(work, side, done.ids), number, stop)
-                for side in ("without", "with")
+                pool.submit(run_side, work, "without", asked, number, stop),
+                pool.submit(run_side, work, "with", done.ids, number, stop),
             ]
             without, gold = (future.result() for future in sides)
         except BaseException:
@@ -110,77 +116,7 @@ def _round(work: Work, done: Repeated, number: int) -> tuple[_Seen, _Seen]:
     return without, gold
 
 
-def _ids(work: Work, side: Side, ids: tuple[str, ...]) -> tuple[str, ...]:
-    if side == "with":
-        return ids
-    return tuple(test_id for test_id in ids if test_id not in _not_repeated(work, ids))
-
-
-def _not_repeated(work: Work, ids: Sequence[str]) -> tuple[str, ...]:
-    """Ids that hang without the fix, but for the first three: each costs its limit in every repeat."""
-    slow = [test_id for test_id in ids if test_id in work.slow_ids]
-    return tuple(slow[3:])
-
-
-def _side(work: Work, side: Side, ids: tuple[str, ...], number: int, stop: threading.Event) -> _Seen:
-    """All repeats of one side in this round: the plain ones first, then one perturbation at a time."""
-    settings = work.settings
-    seen = _Seen(Series(side, ids, settings.repeats, settings.limit))
-    start = number * settings.repeats
-    plain = list(plain_trials(settings.seed, work.instance_id, side, settings.repeats, start))
-    variants = {
-        name: [trial(settings.seed, work.instance_id, side, name, number * settings.perturbed + index)
-               for index in range(settings.perturbed)]
-        for name in work.variants
-    }  # fmt: skip
-    seen.perturbed = {
-        name: Series(side, ids, len(trials), 1.0) for name, trials in variants.items() if trials
-    }
-    quota = variants.pop("cpu-quota", [])
-    with _open(work, side, stop, seen) as run:
-        run(plain)
-        if seen.plain.verdict == "accept":
-            run([one for trials in variants.values() for one in trials])
-    if quota and seen.plain.verdict == "accept" and not stop.is_set():
-        with _open(work, side, stop, seen, cpus=QUOTA) as run:
-            run(quota)
-    if seen.plain.verdict == "reject":
-        stop.set()
-    return seen
-
-
-@contextmanager
-def _open(
-    work: Work, side: Side, stop: threading.Event, seen: _Seen, cpus: float | None = None
-) -> Iterator[Callable[[Sequence[Trial]], None]]:
-    """A container of one side, as a function that runs trials in it until there is enough."""
-    plain = seen.plain
-
-    def take(result: TrialResult) -> None:
-        is_plain = result.trial.variant == PLAIN
-        series = plain if is_plain else seen.perturbed[result.trial.variant]
-        series.add(result.trial, result.outcomes)
-        if is_plain and side == "without":
-            for test_id, failure in result.failures.items():
-                seen.failures.setdefault(test_id, []).append(failure)
-        if stop.is_set() or (is_plain and plain.verdict == "reject"):
-            raise Enough
-
-    cell: Cell = "new-with" if side == "with" else "new-without"
-    with open_cell(work.engine, work.subject, cell, cpus=cpus) as container:
-
-        def run(trials: Sequence[Trial]) -> None:
-            for batch in batches(trials):
-                if stop.is_set() or (plain.enough and batch[0].variant == PLAIN):
-                    return
-                if not run_trials(container, work, plain.ids, batch, take):
-                    return
-                work.say(f"repeats {side} the fix: {plain.whole.runs} of {plain.planned}")
-
-        yield run
-
-
-def _compare(work: Work, without: _Seen, gold: _Seen) -> list[Perturbed]:
+def _compare(work: Work, without: Seen, gold: Seen) -> list[Perturbed]:
     return [
         Perturbed(name, work.settings.perturbed, gold.perturbed[name].bad_runs, without.perturbed[name])
         for name in work.variants
@@ -188,7 +124,7 @@ def _compare(work: Work, without: _Seen, gold: _Seen) -> list[Perturbed]:
     ]
 
 
-def _bounds(work: Work, without: _Seen, gold: _Seen, perturbed: Sequence[Perturbed]) -> Reliability:
+def _bounds(work: Work, without: Seen, gold: Seen, perturbed: Sequence[Perturbed]) -> Reliability:
     settings = work.settings
     return Reliability(
         limit=settings.limit,
@@ -198,7 +134,7 @@ def _bounds(work: Work, without: _Seen, gold: _Seen, perturbed: Sequence[Perturb
         gold_bound=round(gold.plain.whole.bound, 6),
         perturbed={one.variant: settings.perturbed for one in perturbed},
         gold_fails_under=tuple(one.variant for one in perturbed if not one.counts),
-        not_repeated=tuple(sorted((*_not_repeated(work, gold.plain.ids), *work.left_out))),
+        not_repeated=tuple(sorted((*left_to_the_matrix(gold.plain.ids, work.slow_ids), *work.left_out))),
     )
 
 

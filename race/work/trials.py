@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from race.core.failure_text import ObservedFailure, normalise
+from race.core.hangs import SLOWER
 from race.core.outcomes import Plan, TestOutcome
 from race.core.reliability import PLAIN, Trial
 from race.errors import Accident
@@ -15,10 +18,10 @@ from race.settings import ReliabilitySection
 from race.work.cells import Subject
 from race.work.observing import observe_many
 
-BATCHES = (5, 18)
-"""Runs per launcher: a new one gets a fresh interpreter, hash seed and memory layout to fork from."""
 QUOTA = 0.25
 LOST_PROCESS = ("hang", "crashed")
+NEVER_IMPORTED = "importing it did not end"
+"""What the launcher says of a file whose import was ended at its limit."""
 
 
 class Enough(Exception):
@@ -29,8 +32,9 @@ class Enough(Exception):
 class Work:
     """What is to be repeated, and how.
 
-    `slow_ids` hung in every run without the fix and get `slow_seconds` there; `left_out` are
-    fail-to-pass tests beyond the number that is repeated.
+    `slow_ids` hung in the matrix without the fix. There a test gets `slow_seconds` when one of these is
+    run, else `empty_seconds`, and never more than with the fix; under a perturbation more than when
+    plain. `left_out` are fail-to-pass tests beyond the number that is repeated.
     """
 
     engine: Engine
@@ -40,26 +44,25 @@ class Work:
     variants: tuple[str, ...] = ()
     slow_ids: frozenset[str] = frozenset()
     slow_seconds: float = 5.0
+    empty_seconds: float = math.inf
     left_out: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda _: None
 
 
-@dataclass(frozen=True)
+@dataclass
 class TrialResult:
-    """One repeat: outcome per id, and how the failing ones failed."""
+    """One repeat: outcome per id and how the failing ones failed.
+
+    `longest` is the longest wait for something that came: a test that passed, or the first test.
+    `hung` says that a test was ended at its limit, `lost` that a file was while it was imported.
+    """
 
     trial: Trial
-    outcomes: Mapping[str, str]
-    failures: Mapping[str, ObservedFailure]
-
-
-def batches(trials: Sequence[Trial]) -> Iterator[Sequence[Trial]]:
-    """The trials a few at a time; small batches first, since most unreliable tasks show early."""
-    start, sizes = 0, [*BATCHES]
-    while start < len(trials):
-        size = sizes.pop(0) if len(sizes) > 1 else sizes[0]
-        yield trials[start : start + size]
-        start += size
+    outcomes: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, ObservedFailure] = field(default_factory=dict)
+    longest: float = 0.0
+    hung: bool = False
+    lost: bool = False
 
 
 def run_trials(
@@ -70,21 +73,27 @@ def run_trials(
     on_result: Callable[[TrialResult], None],
 ) -> bool:
     """Run trials in one launcher; False when `on_result` had Enough, which ends the container's use."""
-    outcomes: dict[int, dict[str, str]] = {}
-    failures: dict[int, dict[str, ObservedFailure]] = {}
-    ended = 0
+    found = [TrialResult(one) for one in trials]
+    ended, begun, running = 0, time.monotonic(), False
 
     def on_event(number: int, event: dict[str, object]) -> None:
-        nonlocal ended
-        if event.get("event") == "outcome":
-            test_id = str(event["id"])
-            outcomes.setdefault(number, {})[test_id] = str(event["outcome"])
-            if event["outcome"] != "passed":
-                failures.setdefault(number, {})[test_id] = failure_of(event)
-        elif event.get("event") == "ended":
-            ended += 1
-            found = TrialResult(trials[number], outcomes.pop(number, {}), failures.pop(number, {}))
-            on_result(found)
+        nonlocal ended, begun, running
+        kind, seen = event.get("event"), found[number]
+        if kind == "start" and not running:
+            seen.longest, running = time.monotonic() - begun, True
+        elif kind == "outcome":
+            test_id, outcome = str(event["id"]), str(event["outcome"])
+            seen.outcomes[test_id] = outcome
+            seen.hung |= outcome == "hang"
+            if outcome == "passed":
+                seen.longest = max(seen.longest, float(str(event["seconds"])))
+            else:
+                seen.failures[test_id] = failure_of(event)
+        elif kind == "collect-error":
+            seen.lost |= str(event["message"]) == NEVER_IMPORTED
+        elif kind == "ended":
+            ended, begun, running = ended + 1, time.monotonic(), False
+            on_result(seen)
 
     try:
         observe_many(container, [plan_for(work, one, ids) for one in trials], on_event)
@@ -96,14 +105,13 @@ def run_trials(
 
 
 def plan_for(work: Work, one: Trial, ids: Sequence[str]) -> Plan:
-    """One repeat as the launcher is asked for it."""
+    """One repeat as the launcher is asked for it. Without the fix the first hang ends it."""
     subject = work.subject
     environment, seconds = dict(subject.environment), subject.test_seconds
     if one.variant == "hash-seed":
         environment["PYTHONHASHSEED"] = str(one.seed)
-    if one.side == "without" and any(test_id in work.slow_ids for test_id in ids):
-        slower = 1 / QUOTA if one.variant == "cpu-quota" else 1.0
-        seconds = min(seconds, work.slow_seconds * slower)
+    if one.side == "without":
+        seconds = min(seconds, limit_of(work, ids) * SLOWER.get(one.variant, 1.0))
     tools = () if one.variant == PLAIN else ("perturb",)
     if tools:
         environment["RACE_PERTURB"] = json.dumps({"variant": one.variant, "seed": one.seed})
@@ -115,7 +123,14 @@ def plan_for(work: Work, one: Trial, ids: Sequence[str]) -> Plan:
         test_seconds=seconds,
         run_seconds=subject.run_seconds,
         output_bytes=4096,
+        stop_at_hang=one.side == "without",
     )
+
+
+def limit_of(work: Work, ids: Sequence[str]) -> float:
+    """Seconds that a test may take in a plain repeat of these ids without the fix."""
+    slow = any(test_id in work.slow_ids for test_id in ids)
+    return work.slow_seconds if slow else work.empty_seconds
 
 
 def failure_of(event: Mapping[str, object]) -> ObservedFailure:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from race.core.classify import Dropped, Sorted, classify, nothing_left
 from race.core.environment.model import Environment
+from race.core.hangs import limit_without
 from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
 from race.core.records import FileRef, Mined
@@ -19,7 +20,7 @@ from race.settings import ValidateSection
 from race.work.cells import Subject
 from race.work.environment_images import tree_of
 from race.work.environments import build_env
-from race.work.evidence import keep_excerpts, keep_matrix, slowest
+from race.work.evidence import keep_excerpts, keep_matrix, slowest_end
 from race.work.failures import failures_of, uncollectable
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
@@ -172,9 +173,9 @@ def _work(desk: Desk, prepared: Prepared, subject: Subject, ran: MatrixRuns, ids
     slow = [
         test_id
         for test_id in some
-        if all(seen.outcome(test_id) == "hang" for seen in ran.cells["new-without"])
+        if any(seen.outcome(test_id) == "hang" for seen in ran.cells["new-without"])
     ]
-    with_fix = max((slowest(ran.cells["new-with"], test_id) or 0.0 for test_id in some), default=0.0)
+    limit = limit_without(subject.test_seconds, settings.hang_seconds, slowest_end(ran, some))
     variants = variants_for(len(some), uvloop=b"uvloop==" in prepared.lock)
     return Work(
         engine=desk.bench.engine,
@@ -183,7 +184,8 @@ def _work(desk: Desk, prepared: Prepared, subject: Subject, ran: MatrixRuns, ids
         settings=settings,
         variants=variants if settings.perturb else (),
         slow_ids=frozenset(slow),
-        slow_seconds=max(settings.hang_seconds, 10 * with_fix),
+        slow_seconds=limit,
+        empty_seconds=limit,
         left_out=tuple(test_id for test_id in ids if test_id not in some),
         say=desk.say,
     )

@@ -41,6 +41,17 @@ def test_an_unreliable_test_goes_and_a_reliable_one_stays():
     assert left(("a", "b"), series) == ("b",)
 
 
+def test_a_repeat_that_ended_at_a_hang_says_nothing_about_what_it_did_not_reach():
+    """The whole has failed, the test that hung has failed, and the one behind it was not looked at."""
+    series = Series("without", ("a", "b"), 59, 0.05)
+    series.add(_trial(0), {"a": "hang"}, cut=True)
+    assert (series.whole.runs, series.whole.bad) == (1, 0)
+    assert (series.each["a"].runs, series.each["b"].runs) == (1, 0)
+    series.add(_trial(1), {"a": "passed", "b": "hang"}, cut=True)
+    assert series.out == ("a",)
+    assert series.whole.bad == 0
+
+
 def test_with_the_fix_a_test_is_bad_when_it_does_not_pass():
     """Missing, skipped and failed are all bad with the fix."""
     for word in ("failed", "skipped", "hang", None):

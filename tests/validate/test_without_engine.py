@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -54,7 +55,7 @@ class ScriptedEngine:
     """Meets as much of ports.Engine as running tests needs."""
 
     def __init__(self, decide, *, dies_after=None, says_goodbye=True):
-        self.decide, self.says_goodbye, self.ran = decide, says_goodbye, []
+        self.decide, self.says_goodbye, self.ran, self.made = decide, says_goodbye, [], 0
         self._left = dies_after
 
     @contextmanager
@@ -63,6 +64,7 @@ class ScriptedEngine:
             self._left -= 1
             if self._left < 0:
                 raise EngineDown("the engine is gone")
+        self.made += 1
         yield ScriptedContainer(self)
 
 
@@ -278,20 +280,107 @@ def test_a_task_that_never_settles_is_not_kept():
     assert set(done.out) == set(ids)
 
 
-def test_tests_that_hang_without_the_fix_get_the_short_limit_and_only_three_are_repeated():
-    """Of many hanging tests three are repeated without the fix, all with it; the record says which."""
+def _slow(work, ids, seconds):
+    """The work when these ids hung in the matrix and its slowest test asked for this limit."""
+    return replace(work, slow_ids=frozenset(ids), slow_seconds=seconds, empty_seconds=seconds)
+
+
+def _until_a_hang(fixed, plan, hanging):
+    """A run whose hanging tests end it when it is asked to stop there."""
+    events = []
+    for test_id in plan["ids"]:
+        hangs = not fixed and test_id in hanging
+        word = "passed" if fixed else "hang" if hangs else "failed"
+        events += [{"event": "start", "id": test_id}, _outcome(word, test_id)]
+        if hangs and plan["stop_at_hang"]:
+            break
+    return [*events, _ended()]
+
+
+def test_where_all_tests_hang_a_repeat_costs_one_hang_under_the_short_limit():
+    """Five hanging tests: every repeat without the fix ends at the first; both rates are bounded."""
     ids = [f"tests/test_a.py::test_{number}" for number in range(5)]
+    engine = ScriptedEngine(lambda fixed, plan: _until_a_hang(fixed, plan, ids))
+    done = repeat(_slow(_work(engine), ids, 2.0), ids)
+    assert done.ids == tuple(ids)
+    assert done.out == {}
+    assert done.bounds is not None
+    assert done.bounds.not_repeated == ()
+    assert done.bounds.empty_bound < 0.05
+    assert all(plan["stop_at_hang"] is not fixed for fixed, plan in engine.ran)
+    plain = [plan for _, plan in engine.ran if "perturb" not in plan["tools"]]
+    assert {plan["test_seconds"] for plan in plain} == {2.0, 60.0}
+    assert {plan["test_seconds"] for fixed, plan in engine.ran if fixed} == {60.0}
 
-    def decide(fixed, plan):
-        return [_outcome("passed" if fixed else "hang", i) for i in plan["ids"]] + [_ended()]
 
-    engine = ScriptedEngine(decide)
-    work = _work(engine)
-    work = Work(**{**work.__dict__, "slow_ids": frozenset(ids), "slow_seconds": 2.0})
-    done = repeat(work, ids)
+def test_hanging_tests_are_not_repeated_without_the_fix_while_another_fails_at_once():
+    """The test that fails at once bounds the rate; the record names those that stand on the matrix."""
+    ids = [f"tests/test_a.py::test_{number}" for number in range(3)]
+    engine = ScriptedEngine(lambda fixed, plan: _until_a_hang(fixed, plan, ids[:2]))
+    done = repeat(_slow(_work(engine), ids[:2], 2.0), ids)
     assert done.ids == tuple(ids)
     assert done.bounds is not None
-    assert done.bounds.not_repeated == tuple(ids[3:])
-    assert {len(plan["ids"]) for fixed, plan in engine.ran if not fixed} == {3}
-    assert {plan["test_seconds"] for fixed, plan in engine.ran if not fixed} == {2.0}
-    assert {plan["test_seconds"] for fixed, plan in engine.ran if fixed} == {60.0}
+    assert done.bounds.not_repeated == tuple(ids[:2])
+    assert {tuple(plan["ids"]) for fixed, plan in engine.ran if not fixed} == {(ids[2],)}
+    assert {tuple(plan["ids"]) for fixed, plan in engine.ran if fixed} == {tuple(ids)}
+
+
+def test_hanging_tests_are_repeated_when_the_others_turn_out_to_be_unreliable():
+    """When the one that fails at once passes now and then, it goes; the next round waits for hangs."""
+    hanging, wobbly = TEST, "tests/test_a.py::test_wobbly"
+
+    def decide(fixed, plan):
+        if wobbly in plan["ids"] and not fixed:
+            return [_outcome("passed", wobbly), _ended()]
+        return _until_a_hang(fixed, plan, [hanging])
+
+    done = repeat(_slow(_work(ScriptedEngine(decide)), [hanging], 2.0), [hanging, wobbly])
+    assert done.ids == (hanging,)
+    assert done.out == {wobbly: "unreliable"}
+    assert done.bounds is not None
+    assert done.bounds.not_repeated == ()
+
+
+def test_a_slow_pass_is_not_taken_for_a_hang():
+    """Without the fix the test passes after four seconds, with it after one: the short limit of two
+    would hide that; the round is made again with a longer one, and the test goes as unreliable."""
+
+    def decide(fixed, plan):
+        seconds = 1.0 if fixed else 4.0
+        word = "passed" if seconds < plan["test_seconds"] else "hang"
+        return [{"event": "start", "id": TEST}, _outcome(word, seconds=seconds), _ended()]
+
+    engine = ScriptedEngine(decide)
+    done = repeat(_slow(_work(engine), [TEST], 2.0), [TEST])
+    assert done.out == {TEST: "unreliable"}
+    assert done.ids == ()
+    plain = {plan["test_seconds"] for fixed, plan in engine.ran if not fixed and not plan["tools"]}
+    assert plain == {2.0, 10.0}
+
+
+def test_a_side_that_takes_long_gets_another_container(monkeypatch):
+    """What is left after a while is shared; every planned repeat is made once, none twice."""
+    monkeypatch.setattr("race.work.sides.PATIENCE", 0.0)
+    monkeypatch.setattr("race.work.sides.HELPERS", 2)
+
+    def decide(fixed, plan):
+        time.sleep(0.002)
+        return _good(fixed, plan)
+
+    engine = ScriptedEngine(decide)
+    done = repeat(_work(engine), [TEST])
+    assert done.bounds is not None
+    assert done.runs == len(engine.ran) == 2 * (59 + 2)
+    assert engine.made > 2
+
+
+def test_a_failure_in_another_container_of_a_side_is_not_lost(monkeypatch):
+    """When the engine dies under the container that helps, the repeats end with that accident."""
+    monkeypatch.setattr("race.work.sides.PATIENCE", 0.0)
+
+    def decide(fixed, plan):
+        time.sleep(0.002)
+        return _good(fixed, plan)
+
+    with pytest.raises(EngineDown):
+        repeat(_work(ScriptedEngine(decide, dies_after=2)), [TEST])

@@ -1,0 +1,48 @@
+from race.core.hangs import (
+    left_to_the_matrix,
+    limit_without,
+    longer_limit,
+    repeated_without,
+)
+
+
+def test_what_hangs_is_not_waited_for_while_something_else_fails_at_once():
+    """Of two hanging tests and a quick one the quick one is repeated; the others stand on the matrix."""
+    ids = ("a", "b", "c")
+    assert repeated_without(ids, {"a", "c"}) == ("b",)
+    assert left_to_the_matrix(ids, {"a", "c"}) == ("a", "c")
+
+
+def test_where_all_tests_hang_all_are_asked_for():
+    """There has to be something to repeat; a repeat then ends at its first hang."""
+    assert repeated_without(("a", "b"), {"a", "b"}) == ("a", "b")
+    assert left_to_the_matrix(("a", "b"), {"a", "b"}) == ()
+    assert repeated_without(("a", "b"), ()) == ("a", "b")
+
+
+def test_the_limit_without_the_fix_is_far_above_what_ends():
+    """Ten times the slowest test that ended, at least the floor, and never more than grading gives."""
+    assert limit_without(60, 5, 0.01) == 5
+    assert limit_without(60, 5, 0.8) == 8
+    assert limit_without(60, 5, 7) == 60
+    assert limit_without(3, 5, 0.01) == 3
+
+
+def test_a_hang_counts_only_where_the_fix_was_far_from_the_limit():
+    """When the fix needed more than a third of the limit, the round is made again with a longer one."""
+    assert longer_limit(60, 5, ["plain"], {"plain": 1.6}) is None
+    assert longer_limit(60, 5, ["plain"], {"plain": 1.8}) == 18
+    assert longer_limit(60, 5, ["plain"], {"plain": 9}) == 60
+    assert longer_limit(60, 5, [], {"plain": 9}) is None
+
+
+def test_the_full_limit_is_never_too_short():
+    """A hang at the limit that grading gives is what grading sees, however slow the fix is."""
+    assert longer_limit(60, 60, ["plain"], {"plain": 50}) is None
+
+
+def test_a_perturbation_is_measured_by_its_own_limit():
+    """Under a quarter of a core a test has four times as long, and the fix is watched under it too."""
+    assert longer_limit(60, 5, ["cpu-quota"], {"plain": 9, "cpu-quota": 6}) is None
+    assert longer_limit(60, 5, ["cpu-quota"], {"cpu-quota": 8}) == 20
+    assert longer_limit(60, 5, ["cpu-quota"], {"cpu-quota": 48}) == 60
