@@ -5,6 +5,7 @@ A command's module is imported when that command is called, so that `race --help
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import os
@@ -57,6 +58,14 @@ class Commands(click.Group):
         command = importlib.import_module(COMMANDS[name][0]).command
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {near[0]}?" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -114,7 +123,7 @@ def run(arguments: Sequence[str] | None = None, **tools: Any) -> int:
         context = getattr(error, "ctx", None)
         if context is not None:
             click.echo(context.get_usage(), err=True)
-        click.echo(f"race: {error.format_message()}", err=True)
+        click.echo(f"race: {' '.join(error.format_message().split())}", err=True)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

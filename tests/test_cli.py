@@ -74,6 +74,20 @@ def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
     assert capsys.readouterr().err
 
 
+def test_a_mistyped_command_offers_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown command names the one that was probably meant, when there is one."""
+    assert cli.run(["bild", "tasks/sample"]) == 2
+    assert "no command 'bild'; did you mean build?" in capsys.readouterr().err
+    assert cli.run(["frobnicate"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+def test_what_a_missing_option_may_be_is_said_in_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """After the usage comes one line, choices included."""
+    assert cli.run(["export", "tasks/sample"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("Choose from: soma, swebench, harbor")
+
+
 def test_race_alone_shows_its_help_once(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command the help is shown, on standard error, with exit code 2."""
     assert cli.run([]) == 2

@@ -106,7 +106,7 @@ def _write(folder: Path, pages: dict[str, str]) -> None:
     made = folder / MADE
     try:
         earlier = json.loads(made.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         earlier = []
     for name, text in pages.items():
         write_atomic(folder / name, text.encode())

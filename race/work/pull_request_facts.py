@@ -15,8 +15,9 @@ from pydantic import AliasChoices, Field, ValidationError
 
 from race.core.mining.facts import PullRequestFacts
 from race.core.records import Closed, PullRequest
-from race.errors import Malformed, UsageError
+from race.errors import Malformed
 from race.settings import first_problem
+from race.store import write_atomic
 
 _SHA = r"^[0-9a-f]{7,64}$"
 
@@ -36,16 +37,16 @@ class _Row(Closed):
 
 
 def write_facts(path: Path, rows: Iterable[tuple[PullRequest, str]]) -> None:
-    """Write what a source told of pull requests, each with the text of its issues, by number."""
+    """Write what a source told of pull requests, each with the text of its issues, by number.
+
+    Raises DiskFull, or Accident when the file cannot be written.
+    """
     lines = []
     for request, issue_text in sorted(rows, key=lambda row: (row[0].repo, row[0].number)):
         fields = request.model_dump(mode="json", exclude={"authored_at", "merge_style"})
         fields["issue_text"] = issue_text
         lines.append(json.dumps({name: value for name, value in fields.items() if value}) + "\n")
-    try:
-        path.write_text("".join(lines))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    write_atomic(path, "".join(lines).encode())
 
 
 def read_facts(path: Path, repos: Sequence[str]) -> dict[str, dict[int, PullRequestFacts]]:

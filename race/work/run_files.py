@@ -137,11 +137,20 @@ def _parsed(path: Path, texts: list[bytes], lines: list[int], counts: RunCounts)
             if not text.endswith(b"\n"):
                 counts.half_written += 1
                 break
-            raise Malformed(path, f"line {line}", f"not JSON: {error}") from error
+            raise Malformed(path, f"line {line}", _not_json(error, text)) from error
         if not isinstance(row, dict):
             raise Malformed(path, f"line {line}", "not an object")
         rows.append(row)
     return rows
+
+
+def _not_json(error: ValueError, text: bytes) -> str:
+    """What is wrong with a line, by its column alone: the line's own number is told beside it."""
+    if not isinstance(error, json.JSONDecodeError):
+        return "not JSON: not UTF-8"
+    if error.pos >= len(text.rstrip()):
+        return "not JSON: cut off"
+    return f"not JSON: {error.msg} at column {error.pos + 1}"
 
 
 def _one(text: bytes) -> Any:

@@ -259,3 +259,10 @@ def test_tasks_that_no_row_of_a_table_holds_are_counted(release, tmp_path):
     report(release, tmp_path / "site")
     text = " ".join(check(tmp_path / "site" / "index.html").text.split())
     assert "1 task that was run has no complexity and is in no part of this table" in text
+
+
+def test_a_file_in_place_of_the_folder_is_said(release, tmp_path, capsys):
+    """An --output that cannot be a folder is one line that names the path."""
+    (tmp_path / "file").write_text("")
+    assert run(["report", str(release), "--output", str(tmp_path / "file" / "site")]) == 4
+    assert "cannot write: Not a directory" in capsys.readouterr().err

@@ -201,9 +201,10 @@ def test_a_half_written_last_line_is_counted(score):
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"instance_id": "t1", "ag', "line 2: not JSON"),
+        ('{"instance_id": "t1", "ag', "line 2: not JSON: cut off"),
         ("[1]", "line 2: not an object"),
-        ('{"a": 1}, {"b": 2}', "line 2: not JSON"),
+        ('{"instance_id": nothing}', "line 2: not JSON: Expecting value at column 17"),
+        ('{"a": 1}, {"b": 2}', "line 2: not JSON: Extra data at column 9"),
         (json.dumps(row(agent="")), "line 2: agent: expected a non-empty string, found ''"),
         (
             json.dumps(row(instance_id=None)),
