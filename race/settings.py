@@ -6,7 +6,7 @@ import math
 import tomllib
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -176,6 +176,9 @@ class ReleaseSettings(Closed):
         return self.release.repository or f"race-{self.release.name}"
 
 
+ByDigest = Annotated[str, Field(pattern=r"^[^@\s]+@sha256:[0-9a-f]{64}$")]
+
+
 class Workspace(Closed):
     """This machine: race.toml (optional) and the environment, never part of a record."""
 
@@ -186,6 +189,11 @@ class Workspace(Closed):
     cache: str = ""
     clones: dict[str, str] = Field(default_factory=dict)
     registry_pull: bool = True
+    """Whether base images may come from a registry; without one they are made from Debian's packages."""
+    registry: str = ""
+    """Where a mirror keeps the official images, put before their names (`mirror.example/library`)."""
+    base_images: dict[str, ByDigest] = Field(default_factory=dict)
+    """Other images to make base images from: Python version -> reference with digest."""
 
     @property
     def cache_dir(self) -> Path:
@@ -237,7 +245,7 @@ def read_workspace(start: Path, environment: dict[str, str]) -> Workspace:
         if path.is_file():
             values = _parse(path, path.read_bytes())
             break
-    for name in ("ca_bundle", "index_url", "docker_host", "cache"):
+    for name in ("ca_bundle", "index_url", "docker_host", "cache", "registry"):
         given = environment.get(f"RACE_{name.upper()}")
         if given:
             values[name] = given

@@ -12,7 +12,7 @@ import click
 
 from race.errors import Accident, EngineDown, Missing, RaceError
 from race.options import json_option, print_json, verbose_option, workbench
-from race.work.base_images import ensure_base, missing_bases, pythons
+from race.work.base_images import base_names, ensure_base, missing_bases, origin_of, pythons
 from race.workbench import Workbench
 
 NEEDED_GB = 6.0
@@ -98,7 +98,8 @@ def _bases(bench: Workbench) -> list[Check]:
     checks = []
     for python in pythons():
         missing = missing_bases(bench, python)
-        what = f"missing: {', '.join(missing)}" if missing else "made from the current recipe"
+        origin = origin_of(bench, base_names(python)) or "the current recipe"
+        what = f"missing: {', '.join(missing)}" if missing else f"made from {origin}"
         advice = "run `race doctor --fix` to make them" if missing else ""
         required = python == FIRST_PYTHON
         checks.append(Check(f"base images py{python}", not missing, what, advice, required))

@@ -13,12 +13,15 @@ from typing import Literal
 from race.core.records import digest, sha256
 from race.ports import Image
 from race.render import data_folder, render
-from race.work.base_images import BaseImages, base_recipe, one_at_a_time
+from race.work.base_images import ORIGIN, BaseImages, base_recipe, one_at_a_time, origin_of
 from race.work.source_wheels import wheel_from_source
 from race.workbench import Workbench
 
 RECIPE, RELEASE, INSTANCE = "race.recipe", "race.release", "race.instance"
 SCRIPTS = ("unpack.sh", "install.sh", "editable.py")
+DEPS_SCRIPTS = ("unpack.sh", "compile.py", "layers.py")
+LAYERS = 8
+"""Layers of dependencies: one for each of the largest distributions, the last for all others."""
 TIMEOUT = 900.0
 Say = Callable[[str], None]
 
@@ -41,9 +44,8 @@ class Recipe:
     def deps_digest(self) -> str:
         """What the layer of dependencies depends on; its image is named and shared by this."""
         bases = [base_recipe(self.base.python, kind, self.base.extra) for kind in ("runtime", "builder")]
-        scripts = _script("unpack.sh").decode() + (
-            _script("editable.py").decode() if self.source_cutoff else ""
-        )
+        used = [*DEPS_SCRIPTS, *(["editable.py"] if self.source_cutoff else [])]
+        scripts = [_script(name).decode() for name in used]
         return digest([bases, self.lock, self.deps_dockerfile, scripts, self.source_cutoff])
 
     @property
@@ -55,7 +57,7 @@ class Recipe:
     def deps_dockerfile(self) -> str:
         """The Dockerfile of the dependencies."""
         names = {"builder": self.base.builder, "runtime": self.base.runtime}
-        return render("images", "env/deps.Dockerfile.j2", **names)
+        return render("images", "env/deps.Dockerfile.j2", layers=LAYERS, **names)
 
     @property
     def dockerfile(self) -> str:
@@ -106,13 +108,16 @@ def build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
 def _build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
     have = bench.engine.image(recipe.deps_ref)
     if have is not None and have.labels.get(RECIPE) == recipe.deps_digest:
-        return have
+        if have.labels.get(ORIGIN, "") == origin_of(bench, recipe.base):
+            return have
+        say("dependencies were installed on base images of another origin")
     say("fetching dependencies")
     wheels, lock = _wheels_and_lock(bench, recipe, say)
     say(f"installing {len(wheels)} dependencies")
     context = {f"wheels/{name}": data for name, data in wheels.items()}
     context |= {"wheels/.keep": b"", "requirements.lock": lock.encode()}
-    context |= {"unpack.sh": _script("unpack.sh"), "Dockerfile": recipe.deps_dockerfile.encode()}
+    context |= {name: _script(name) for name in DEPS_SCRIPTS}
+    context |= {"Dockerfile": recipe.deps_dockerfile.encode()}
     labels = {RECIPE: recipe.deps_digest, "race.deps": "1"}
     return bench.engine.build(context, tag=recipe.deps_ref, labels=labels, timeout=TIMEOUT)
 
