@@ -20,6 +20,7 @@ from race.core.test_ids import ADDRESS, carries_address, unstable, without_param
 FAILING = frozenset({"failed", "error", "hang", "crashed", "missing"})
 EXPECTED = frozenset({"xfailed", "xpassed"})
 UNKNOWN = "unknown"
+NOTHING_COLLECTED = "nothing-collected"
 WOBBLY = ("flaky", "unreliable")
 """Reasons that chance decides: in which cell and run it shows is for the ledger."""
 
@@ -223,7 +224,7 @@ def _changed(known: Mapping[Cell, Sequence[Run]], ids: Sequence[str]) -> Iterabl
 def _wanting(near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]]) -> Iterable[Finding]:
     """Why there is no fail-to-pass test, as one finding: the nearest thing to one decides."""
     if not any(run.outcomes for run in known["new-with"]):
-        yield Finding(rule="nothing-collected", message="no test was collected with new tests and fix")
+        yield Finding(rule=NOTHING_COLLECTED, message="no test was collected with new tests and fix")
         return
     for reason in ("unreliable", "flaky", "unstable-id", "not-reached"):
         if near.get(reason):

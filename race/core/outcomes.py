@@ -17,6 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+GRADER = "/soma/grader/"
+_IMPORT_ERROR = re.compile(r"(ImportError|ModuleNotFoundError)\b")
 _FRAME = re.compile(r'^\s*File "([^"]+)"', re.MULTILINE)
 
 Ended = Literal[
@@ -134,13 +136,23 @@ class Plan:
 def own_fault(said: str) -> str:
     """The last line of a traceback that ends in the grader's own code; empty when it ends elsewhere.
 
-    An import that fails there is of something that the environment lacks.
+    An import that fails there is of something that the environment lacks, unless it is of our own.
     """
+    last = _ends_in_grader(said)
+    return "" if _IMPORT_ERROR.match(last) and GRADER not in last else last
+
+
+def unusable_runner(said: str) -> str:
+    """The import of pytest's own parts that failed in the grader's code; empty when none did."""
+    last = _ends_in_grader(said)
+    return last if _IMPORT_ERROR.match(last) and GRADER not in last and "pytest" in last else ""
+
+
+def _ends_in_grader(said: str) -> str:
     frames = _FRAME.findall(said)
-    if not frames or not frames[-1].startswith("/soma/grader/"):
+    if not frames or not frames[-1].startswith(GRADER):
         return ""
-    last = said.strip().splitlines()[-1].strip()
-    return "" if last.startswith(("ImportError", "ModuleNotFoundError")) else last
+    return said.strip().splitlines()[-1].strip()
 
 
 class EventReader:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from race.core.classify import NOTHING_COLLECTED, Sorted
 from race.core.failure_text import ObservedFailure, normalise
 from race.core.outcomes import Observation
 from race.core.records import Finding
@@ -60,3 +63,43 @@ def uncollectable(ran: MatrixRuns) -> list[Finding]:
         rest = f"{len(lost) - UNCOLLECTABLE} more test files cannot be collected"
         found.append(Finding(rule="not-collected", severity="warning", message=rest))
     return found
+
+
+def explained(found: Sorted, ran: MatrixRuns) -> Sorted:
+    """The same with the reason, where no test could be collected with new tests and fix."""
+    gold = ran.cells["new-with"]
+    if not gold or not any(finding.rule == NOTHING_COLLECTED for finding in found.findings):
+        return found
+    place, why = _why_nothing(gold[0])
+    return replace(
+        found,
+        findings=tuple(
+            finding.model_copy(update={"place": place, "message": f"{finding.message}: {why}"})
+            if finding.rule == NOTHING_COLLECTED
+            else finding
+            for finding in found.findings
+        ),
+    )
+
+
+def _why_nothing(seen: Observation) -> tuple[str, str]:
+    """The file that says why nothing could be collected, and what it says in a line."""
+    for path, lost in sorted(seen.uncollectable.items(), key=lambda entry: entry[1].skipped):
+        said = "skips itself: " if lost.skipped else ""
+        return path, said + normalise(_last_line(lost.message))
+    last = normalise(_last_line(seen.output))
+    words = {
+        "collection-failed": "the run died before it looked at a test file",
+        "run-limit": "nothing was collected within the limit of a run",
+        "memory-limit": "the run used more memory than its limit",
+        "disk-limit": "the run left no room on the disk",
+        "finished": "the files hold none",
+        "crashed": "the process ended while it collected",
+    }
+    why = words.get(seen.ended, seen.ended)
+    return "", f"{why}: {last}" if last and seen.ended in ("collection-failed", "crashed") else why
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from race.core.classify import Run
+from race.core.failure_text import normalise
 from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, next_run, schedule
-from race.core.outcomes import Observation, Plan, own_fault
+from race.core.outcomes import Observation, Plan, own_fault, unusable_runner
 from race.core.test_ids import in_file
 from race.errors import Accident, Rejection
 from race.ports import Engine
@@ -95,8 +96,15 @@ def observe_cell(
             seen = observe(container, plan, on_event)
         except Hopeless:
             return Observation({}, (), {}, "cut-off")
-    if seen.ended in ("no-interpreter", "collection-failed") and (fault := own_fault(seen.output)):
-        raise Accident(f"the grader itself failed where tests are to be run: {fault[:300]}")
+    if seen.ended in ("no-interpreter", "collection-failed"):
+        if fault := own_fault(seen.output):
+            raise Accident(f"the grader itself failed where tests are to be run: {fault[:300]}")
+        if lacking := unusable_runner(seen.output):
+            raise Rejection(
+                "unusable-runner",
+                "the environment's pytest cannot be driven: the grader needs pytest 7 or later",
+                normalise(lacking),
+            )
     if seen.ended == "no-interpreter":
         raise Rejection(
             "no-interpreter", "the environment cannot start its test runner", seen.output[-500:]
@@ -224,6 +232,8 @@ class _Crew:
         self._guesses.clear()
         self.measuring_seconds = first.seconds or pace.seconds
         why = f"the whole suite does not fit into {suite_seconds:g} s"
+        if first.ended not in ("run-limit", "cut-off"):
+            why = "the whole suite did not run to its end"
         return Suite(width="touched", paths=touched.paths, why=why)
 
 

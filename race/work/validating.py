@@ -21,7 +21,7 @@ from race.work.cells import Subject
 from race.work.environment_images import tree_of
 from race.work.environments import build_env
 from race.work.evidence import keep_excerpts, keep_matrix, slowest_end
-from race.work.failures import failures_of, uncollectable
+from race.work.failures import explained, failures_of, uncollectable
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
 from race.work.source import ensure_source
@@ -86,7 +86,7 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     settings = desk.store.settings.validate_
     subject = subject_of(prepared, settings)
     ran = _matrix(desk, prepared, subject, settings, previous)
-    found = classify(ran.outcomes())
+    found = explained(classify(ran.outcomes()), ran)
     if previous is not None:
         found = remembered(found, previous.dropped)
     work = _work(desk, prepared, subject, ran, found.fail_to_pass)

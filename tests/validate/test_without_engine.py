@@ -10,11 +10,13 @@ from dataclasses import replace
 
 import pytest
 
+from race.core.classify import classify
 from race.core.matrix import Suite
 from race.errors import Accident, EngineDown, Rejection
 from race.ports import ExecResult
 from race.settings import ReliabilitySection
 from race.work.cells import Subject
+from race.work.failures import explained
 from race.work.matrix_runs import Pace, run_matrix
 from race.work.repeating import repeat
 from race.work.trials import Work
@@ -215,6 +217,7 @@ FRAME = (
     [
         (FRAME + "NameError: name 'x' is not defined\n", Accident),
         ('  File "/soma/grader/session.py", line 1\n    (\nSyntaxError: never closed\n', Accident),
+        (FRAME + "ImportError: cannot import name 'x' from 'seen' (/soma/grader/seen.py)\n", Accident),
         (FRAME + "ModuleNotFoundError: No module named 'pluggy'\n", Rejection),
         (FRAME + '  File "/opt/venv/lib/python3.11/site-packages/py.py", line 1, in <module>\n'
          "AttributeError: __spec__\n", Rejection),
@@ -222,7 +225,7 @@ FRAME = (
          Rejection),
         ("[Errno 2] No such file or directory: '/opt/venv/bin/python'", Rejection),
     ],
-    ids=["name", "syntax", "lacks", "breaks", "old-syntax", "absent"],
+    ids=["name", "syntax", "own-import", "lacks", "breaks", "old-syntax", "absent"],
 )  # fmt: skip
 def test_a_fault_in_the_grader_is_no_verdict(said, error):
     """Only what the environment's own packages do wrong is held against the task."""
@@ -233,6 +236,48 @@ def test_a_fault_in_the_grader_is_no_verdict(said, error):
         later = ScriptedEngine(lambda fixed, plan: [_ended("collection-failed") | {"output": said}])
         with pytest.raises(Accident, match="the grader itself failed"):
             _matrix(later)
+
+
+def test_a_pytest_that_cannot_be_driven_is_said_to_be_just_that():
+    """A run that dies on a part of pytest that an old one lacks rejects the environment by that name."""
+    lacking = "cannot import name 'load_config' from '_pytest.config' (/opt/venv/lib/_pytest/config.py)"
+    said = FRAME + f"ImportError: {lacking}\n"
+    engine = ScriptedEngine(lambda fixed, plan: [_ended("collection-failed") | {"output": said}])
+    with pytest.raises(Rejection, match="needs pytest 7 or later") as caught:
+        _matrix(engine)
+    assert caught.value.place.startswith("ImportError: cannot import name 'load_config'")
+
+
+def test_a_suite_that_died_is_not_said_to_take_too_long():
+    """Why only the touched files are run: the whole suite did not run to its end."""
+
+    def decide(fixed, plan):
+        return [_ended("collection-failed")] if plan["files"] == ["tests"] else _good(fixed, plan)
+
+    suite = _matrix(ScriptedEngine(decide)).suite
+    assert (suite.width, suite.why) == ("touched", "the whole suite did not run to its end")
+
+
+@pytest.mark.parametrize(
+    ("events", "place", "why"),
+    [
+        ([{"event": "collect-error", "path": "tests/a.py", "message": "ImportError: no b"}, _ended()],
+         "tests/a.py", "ImportError: no b"),
+        ([{"event": "collect-skip", "path": "tests/a.py", "message": "needs Windows"}, _ended()],
+         "tests/a.py", "skips itself: needs Windows"),
+        ([_ended("collection-failed") | {"output": "Traceback\n  x\nKeyError: 'HOME'\n"}],
+         "", "the run died before it looked at a test file: KeyError: 'HOME'"),
+        ([_ended("run-limit")], "", "nothing was collected within the limit of a run"),
+        ([_ended()], "", "the files hold none"),
+    ],
+    ids=["import", "skip", "conftest", "limit", "empty"],
+)  # fmt: skip
+def test_a_task_without_any_test_says_why(events, place, why):
+    """The finding names the file and the last line of what went wrong with tests and fix."""
+    ran = _matrix(ScriptedEngine(lambda fixed, plan: events))
+    found = explained(classify(ran.outcomes()), ran)
+    assert [(one.rule, one.place) for one in found.findings] == [("nothing-collected", place)]
+    assert found.findings[0].message == f"no test was collected with new tests and fix: {why}"
 
 
 def test_a_reliable_task_pays_exactly_the_planned_repeats():
