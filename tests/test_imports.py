@@ -45,7 +45,7 @@ SDK = {
     "docker_container": {"docker"},
     "docker_seam": {"docker", "requests", "urllib3"},
     "uv_resolver": {"uv"},
-    "git_history": {"git"},
+    "git_command": {"git"},
     "github_client": {"github", "requests", "urllib3"},
     "github_history": {"github", "requests", "urllib3"},
     "litellm_model": {"litellm"},

@@ -7,11 +7,20 @@ import os
 import re
 import tarfile
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from typing import IO
 
 _PAIR = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64})\n$")
 _PAIR_HEAD = re.compile(_PAIR.pattern[:-1])
 _CHUNK = 1 << 16
+
+
+def utc(stamp: str) -> str:
+    """An ISO 8601 moment, in UTC and with a Z, to the second."""
+    moment = datetime.fromisoformat(stamp)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def tar_of(entries: Iterable[tuple[str, str, str, str]], blob: Callable[[str], bytes]) -> bytes:

@@ -7,13 +7,10 @@ import shutil
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from race.adapters.git_history import GitHistory
-from race.core.records import PullRequest
-
-EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+from race.adapters.git_repository import GitRepository
 
 
 class ScratchRepository:
@@ -25,7 +22,7 @@ class ScratchRepository:
         for name in ("objects", "refs"):
             (self._folder / name).mkdir()
         (self._folder / "HEAD").write_text("ref: refs/heads/none\n")
-        self._history = GitHistory(self._folder, "scratch/scratch")
+        self._repository = GitRepository(self._folder)
 
     def add(self, data: bytes) -> str:
         """Keep a blob; its id."""
@@ -50,18 +47,16 @@ class ScratchRepository:
         return self._write(b"tree", body)
 
     def diff(self, old: str, new: str) -> bytes:
-        """The diff between two kept trees, as GitHistory gives it."""
-        return self._history.diff(old, new)
+        """The diff between two kept trees, as a clone gives it."""
+        return self._repository.diff(old, new)
 
-    def wide_diff(self, request: PullRequest, old: str, new: str) -> bytes:
+    def function_diff(self, old: str, new: str) -> bytes:
         """The diff between two kept trees with whole functions as context."""
-        asked = request.model_copy(update={"base_commit": old, "merge_commit": new})
-        found: Iterator[tuple[PullRequest, bytes]] = self._history.wide_diffs([asked])
-        return next(found)[1]
+        return next(self._repository.function_diffs([(old, new)]))
 
     def applied(self, tree: str, patches: Sequence[bytes]) -> dict[str, tuple[str, str]]:
         """What patches make of a kept tree; Malformed when one does not apply exactly."""
-        return self._history.applied(tree, patches)
+        return self._repository.applied(tree, patches)
 
     def _write(self, kind: bytes, data: bytes) -> str:
         whole = kind + b" " + str(len(data)).encode() + b"\0" + data

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from race.adapters.git_history import utc
-from race.adapters.git_output import tar_of
+from race.adapters.git_output import tar_of, utc
 from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
 from race.adapters.github_objects import GithubObjects
@@ -126,7 +125,7 @@ class GithubHistory:
         for request in requests:
             old, new = self._pair(request.base_commit, request.merge_commit)
             trees = self._scratch.tree(old), self._scratch.tree(new)
-            yield request, self._scratch.wide_diff(request, *trees)
+            yield request, self._scratch.function_diff(*trees)
 
     def top(self, commit: str) -> dict[str, str]:
         """Names at the root of a tree, each with its object id."""
