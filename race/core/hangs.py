@@ -23,6 +23,17 @@ SLOWER = {"cpu-quota": 4.0, "competing-load": 3.0, "jitter": 2.0}
 """How much longer a test may take under a perturbation, where it may at all."""
 
 
+def hanging(
+    ids: Sequence[str], hung: Collection[str], earlier: Collection[str] | None
+) -> tuple[str, ...]:
+    """The ids that count as hanging without the fix.
+
+    `hung` did so in a run of the matrix. `earlier` are those that an earlier validation of the same
+    inputs left to its matrix: a test that hangs now and then does not change the record.
+    """
+    return tuple(i for i in ids if i in (hung if earlier is None else earlier))
+
+
 def repeated_without(ids: Sequence[str], hung: Collection[str]) -> tuple[str, ...]:
     """The ids to repeat without the fix: those that never hung in the matrix, or all when all did."""
     return tuple(i for i in ids if i not in hung) or tuple(ids)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from race.core.classify import Dropped, Sorted, classify, nothing_left
 from race.core.environment.model import Environment
-from race.core.hangs import limit_without
+from race.core.hangs import hanging, limit_without
 from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
 from race.core.records import FileRef, Mined
@@ -89,7 +89,7 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     found = explained(classify(ran.outcomes()), ran)
     if previous is not None:
         found = remembered(found, previous.dropped)
-    work = _work(desk, prepared, subject, ran, found.fail_to_pass)
+    work = _work(desk, prepared, subject, ran, found.fail_to_pass, previous)
     found = _confirmed(work, found)
     repeated = None
     if found.accepted:
@@ -167,14 +167,20 @@ def _matrix(
     return ran
 
 
-def _work(desk: Desk, prepared: Prepared, subject: Subject, ran: MatrixRuns, ids: Sequence[str]) -> Work:
+def _work(
+    desk: Desk,
+    prepared: Prepared,
+    subject: Subject,
+    ran: MatrixRuns,
+    ids: Sequence[str],
+    previous: Validated | None,
+) -> Work:
+    """The repeats to make. Which tests are left to the matrix is kept from an earlier record."""
     settings = desk.store.settings.validate_.reliability
     some = spread(ids, settings.most_ids)
-    slow = [
-        test_id
-        for test_id in some
-        if any(seen.outcome(test_id) == "hang" for seen in ran.cells["new-without"])
-    ]
+    hung = {i for seen in ran.cells["new-without"] for i in some if seen.outcome(i) == "hang"}
+    bounded = previous.reliability if previous is not None else None
+    slow = hanging(some, hung, bounded.not_repeated if bounded is not None else None)
     limit = limit_without(subject.test_seconds, settings.hang_seconds, slowest_end(ran, some))
     variants = variants_for(len(some), uvloop=b"uvloop==" in prepared.lock)
     return Work(

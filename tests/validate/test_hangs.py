@@ -1,4 +1,5 @@
 from race.core.hangs import (
+    hanging,
     left_to_the_matrix,
     limit_without,
     longer_limit,
@@ -46,3 +47,10 @@ def test_a_perturbation_is_measured_by_its_own_limit():
     assert longer_limit(60, 5, ["cpu-quota"], {"plain": 9, "cpu-quota": 6}) is None
     assert longer_limit(60, 5, ["cpu-quota"], {"cpu-quota": 8}) == 20
     assert longer_limit(60, 5, ["cpu-quota"], {"cpu-quota": 48}) == 60
+
+
+def test_which_tests_count_as_hanging_does_not_change_with_luck():
+    """The first validation goes by its matrix; a later one of the same inputs keeps what was recorded."""
+    assert hanging(("a", "b", "c"), {"c", "b"}, None) == ("b", "c")
+    assert hanging(("a", "b", "c"), {"c", "b"}, ("b",)) == ("b",)
+    assert hanging(("a", "b"), {"a"}, ()) == ()
