@@ -50,7 +50,7 @@ def test_a_perturbation_is_measured_by_its_own_limit():
 
 
 def test_which_tests_count_as_hanging_does_not_change_with_luck():
-    """The first validation goes by its matrix; a later one of the same inputs keeps what was recorded."""
+    """The first validation goes by its matrix; a later one keeps what was recorded."""
     assert hanging(("a", "b", "c"), {"c", "b"}, None) == ("b", "c")
     assert hanging(("a", "b", "c"), {"c", "b"}, ("b",)) == ("b",)
     assert hanging(("a", "b"), {"a"}, ()) == ()
