@@ -1,5 +1,5 @@
 #!/bin/sh
-# unpack.sh VENV WHEELS LOCK [compiled]: a virtual environment from local wheels, nothing else.
+# unpack.sh VENV WHEELS LOCK [COMPILE]: a virtual environment from local wheels, nothing else.
 # The same wheels give the same files: no pip inside, no time stamps, byte-code checked by hash or absent.
 set -eu
 venv=$1 wheels=$2 lock=$3
@@ -10,7 +10,7 @@ if [ -s "$lock" ]; then
     --no-cache-dir --disable-pip-version-check --root-user-action=ignore --no-warn-script-location \
     --find-links "$wheels" --require-hashes -r "$lock"
 fi
-if [ "${4:-}" = compiled ]; then
-  "$venv/bin/python" -m compileall -q -j 1 --invalidation-mode unchecked-hash "$venv/lib" || true
+if [ -n "${4:-}" ]; then
+  "$venv/bin/python" -s -S "$4" "$venv"
 fi
 find "$venv" -exec touch -h -d @946684800 {} +

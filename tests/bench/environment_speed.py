@@ -6,15 +6,18 @@ r"""How long environments take to build: first of a lock, second of it, another 
 Each BASE MERGED pair is a commit and the merge date that its packages are taken from; the first two
 should have the same lock. Another lock is made by one more requirement, whose wheel is fetched before.
 Goals: the second task of a lock in 10 s, another lock with cached wheels in 60 s, two builds at once
-in 1.3 times the time of one.
+in 1.3 times the time of one. Two at once are measured in rounds of one alone and two together, by
+their medians: the image of a task whose dependencies are there, and that of a task with a lock of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +27,17 @@ from race.store import Store
 from race.work.environments import Built, build_env, rebuild_env
 from race.workbench import Workbench
 
+ANOTHER = [
+    "humanize",
+    "tabulate",
+    "toolz",
+    "pyparsing",
+    "inflection",
+    "wcwidth",
+    "zipp",
+    "blinker",
+    "isodate",
+]
 RELEASE = '[release]\nname = "speed"\ncanary = "00000000-0000-4000-8000-000000000000"\n'
 
 
@@ -31,7 +45,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clone", type=Path, required=True)
     parser.add_argument("--repo", required=True)
-    parser.add_argument("--another", default="humanize", help="the requirement of another lock")
+    parser.add_argument("--another", default=ANOTHER, nargs="+", help="requirements of other locks")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("pairs", nargs="+", metavar="BASE MERGED")
     arguments = parser.parse_args()
     bench = Workbench(read_workspace(Path.cwd(), dict(os.environ)))
@@ -44,21 +59,29 @@ def main() -> None:
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     for number, (base, merged) in enumerate(pairs):
         made.append(_timed(bench, store, number, history.archive(base), arguments.repo, merged))
-    lock = bench.resolver.compile(
-        [arguments.another], python="3.11", cutoff=datetime.fromisoformat(pairs[0][1])
-    )
-    bench.resolver.fetch(lock, python="3.11")
-    override = f'[projects."{arguments.repo}"]\nrequirements = ["{arguments.another}"]\n'
-    (folder / "release.toml").write_text(RELEASE + override)
-    print(f"another lock ({arguments.another} added), wheels cached:")
-    _timed(bench, Store(folder), len(pairs), made[0][1], arguments.repo, pairs[0][1])
-    one = _rebuild(bench, store, 0, made[0], "a")
-    started = time.monotonic()
-    with ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(_rebuild, bench, store, 0, made[0], tag) for tag in "bc"]
-        [job.result() for job in jobs]
-    both = time.monotonic() - started
-    print(f"rebuilt without cache: {one:.1f} s alone, two at once {both:.1f} s ({both / one:.2f} times)")
+    moment = datetime.fromisoformat(pairs[0][1])
+    for requirement in arguments.another:
+        bench.resolver.fetch(
+            bench.resolver.compile([requirement], python="3.11", cutoff=moment), python="3.11"
+        )
+    spare = iter(arguments.another)
+
+    def with_another_lock(tag: str) -> None:
+        requirement = next(spare)
+        own = Path(tempfile.mkdtemp(prefix="race-speed-"))
+        override = f'[projects."{arguments.repo}"]\nrequirements = ["{requirement}"]\n'
+        (own / "release.toml").write_text(RELEASE + override)
+        task = Store(own).task(f"speed-{tag}-{requirement}")
+        build_env(bench, Store(own), task, made[0][1], repo=arguments.repo, merged_at=pairs[0][1])
+
+    def rebuilt(tag: str) -> None:
+        task, environment = store.task("speed-0"), made[0][0].environment
+        name = f"race-speed:again-{tag}"
+        rebuild_env(bench, store, task, environment, made[0][1], tag=name, fresh=True)
+
+    _at_once("dependencies there, rebuilt without cache", rebuilt, arguments.rounds)
+    _at_once("another lock, wheels cached", with_another_lock, len(arguments.another) // 3)
+    print(f"load after: {os.getloadavg()[0]:.1f}")
     for image in bench.engine.images("race.release=speed"):
         for name in image.tags:
             bench.engine.remove_image(name)
@@ -74,11 +97,22 @@ def _timed(
     return built, source
 
 
-def _rebuild(bench: Workbench, store: Store, number: int, made: tuple[Built, bytes], tag: str) -> float:
-    started = time.monotonic()
-    task, environment = store.task(f"speed-{number}"), made[0].environment
-    rebuild_env(bench, store, task, environment, made[1], tag=f"race-speed:again-{tag}", fresh=True)
-    return time.monotonic() - started
+def _at_once(what: str, build: Callable[[str], None], rounds: int) -> None:
+    """Rounds of one build alone and two together."""
+    alone, both = list[float](), list[float]()
+    for _ in range(rounds):
+        started = time.monotonic()
+        build("a")
+        alone.append(time.monotonic() - started)
+        started = time.monotonic()
+        with ThreadPoolExecutor(2) as pool:
+            [job.result() for job in [pool.submit(build, tag) for tag in "bc"]]
+        both.append(time.monotonic() - started)
+    one, two = statistics.median(alone), statistics.median(both)
+    told = ", ".join(f"{left:.1f}/{right:.1f}" for left, right in zip(alone, both, strict=True))
+    print(
+        f"{what}: {one:.1f} s alone, two at once {two:.1f} s, {two / one:.2f} times ({told})", flush=True
+    )
 
 
 if __name__ == "__main__":
