@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from race.core import leaks
 from race.core.leaks.probes import counts
 from race.core.sealed import Sealed
 from race.core.verified import Verified
@@ -25,11 +26,12 @@ from race.workbench import Workbench
 
 
 def inputs(task: TaskFolder, store: Store) -> dict[str, str]:
-    """The mined change, the validated environment and lists, and the grader that is put in."""
+    """The mined change, the validated environment and lists, the grader that is put in, the audit."""
     read = {
         "mine": task.record_digest("mine"),
         "validate": task.record_digest("validate"),
         "settings": store.settings.slice_digest("seal"),
+        "audit": leaks.METHOD,
     }
     try:
         env, test = materials(task, store).recipes

@@ -11,3 +11,6 @@ scanner    one layer's files in, one LayerScan out
 judge      which hits are a leak and which are the common language of Python
 probes     one named check per kind of leak, each with its evidence
 """
+
+METHOD = "1"
+"""Raised with every change of what the audit finds or lets pass: sealed tasks are due again then."""
