@@ -227,6 +227,8 @@ class History(Protocol):
     """A project's past: its merged pull requests, and any file at any commit."""
 
     repo: str
+    when_empty: str
+    """What it means that this source names no pull request, and what to do, in one line."""
 
     def pull_requests(
         self, *, since: datetime | None = None, until: datetime | None = None

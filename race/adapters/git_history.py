@@ -38,6 +38,11 @@ class GitHistory(GitRepository):
     and their base, titles, bodies, linked issues.
     """
 
+    when_empty = (
+        "no commit of that time names a pull request, as a merge commit or as (#N) in its subject; "
+        "--pull-requests FILE or --github OWNER/NAME tells race which commits are one"
+    )
+
     def __init__(
         self, path: Path, repo: str, *, facts: Mapping[int, PullRequestFacts] | None = None
     ) -> None:

@@ -30,6 +30,8 @@ _FILES_LIMIT = 3000
 class GithubHistory:
     """Merged pull requests of a project's default branch: all of them, or what searches find."""
 
+    when_empty = "nothing that was asked for was merged into its default branch in that time"
+
     def __init__(
         self,
         repo: str,

@@ -79,6 +79,8 @@ def _mine_one(
             due.append(request)
     due = due[: order.limit] if order.limit is not None else due
     progress.say(f"mine: {history.repo}: {len(due)} pull requests to look at, {len(known)} known")
+    if not listed:
+        progress.say(f"mine: {history.repo}: {history.when_empty}")
     found: list[Mined] = []
     outcome = ""
     try:
@@ -191,7 +193,6 @@ def mine_release(
     clones: Mapping[str, Path],
     *,
     progress: Progress,
-    here: bool = False,
 ) -> Tally:
     """Mine local clones (`owner/name` -> path), and remember where they are.
 

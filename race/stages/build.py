@@ -76,7 +76,7 @@ def command(
         if clones:
             progress = Progress("mine", len(clones), verbose=verbose)
             with progress.running():
-                tallies["mine"] = mine_release(store, bench, clones, progress=progress, here=here)
+                tallies["mine"] = mine_release(store, bench, clones, progress=progress)
             click.echo(tallies["mine"].line("mine"), err=as_json)
         for name in STAGE_ORDER[1:]:
             ids = store.ids()

@@ -249,6 +249,17 @@ def test_dates_and_limit_choose(small: Any, release: Path, capsys: pytest.Captur
     assert list(read_rejected(Store(release))) == ["someone__project-3"]
 
 
+def test_a_clone_that_names_no_pull_request_says_what_to_do(
+    repository: Any, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A project that puts commits on its branch without a number: nothing found is explained."""
+    repository.commit("Fix race between concurrent tasks", {"a.py": "a = 1\n"})
+    assert mine(release, repository) == 0
+    said = capsys.readouterr().err
+    assert "no commit of that time names a pull request" in said
+    assert "--pull-requests FILE or --github OWNER/NAME" in said
+
+
 def test_facts_bring_in_a_rebase_merge(small: Any, release: Path, tmp_path: Path) -> None:
     """Two commits put on the branch one by one are one task when a file says so."""
     base = small.git("rev-parse", "HEAD")
