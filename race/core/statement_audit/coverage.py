@@ -8,8 +8,9 @@ from race.core.interface.items import InterfaceItem
 from race.core.statement.behaviour import Behaviour
 from race.core.statement.symptoms import awaited_exception, said
 from race.core.statement.writer import Coverage
-from race.core.statement_audit.case import IDENTIFIER, Case
+from race.core.statement_audit.case import Case
 from race.core.statement_audit.remedy import sentences
+from race.core.statement_audit.texts import IDENTIFIER
 
 _COMMON = frozenset(
     {"the", "and", "with", "for", "not", "that", "this", "when", "must", "should", "are"}

@@ -6,15 +6,8 @@ import re
 from collections.abc import Iterator
 
 from race.core.records import Finding
-from race.core.statement_audit.case import (
-    FIX_RUN,
-    IDENTIFIER,
-    TEST_RUN,
-    Case,
-    Line,
-    squeezed,
-    tokens,
-)
+from race.core.statement_audit.case import FIX_RUN, TEST_RUN, Case, Line
+from race.core.statement_audit.texts import IDENTIFIER, squeezed, tokens
 
 _TESTISH = re.compile(
     r"\btest_\w+|\b\w+_test\b|\bTest[A-Z]\w+|\b(?:tests?|testing)/[\w/.-]+|\bconftest\b|\w+::\w+"

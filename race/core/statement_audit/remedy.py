@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from race.core.records import Finding
-from race.core.statement_audit.case import IDENTIFIER, Case, Line, added_lines, removed_lines
+from race.core.statement_audit.case import Case, Line
+from race.core.statement_audit.texts import IDENTIFIER, added_lines, removed_lines
 from race.core.statement_audit.vocabulary import (
     ADVICE,
     CAUSE,

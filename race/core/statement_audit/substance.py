@@ -10,7 +10,8 @@ from race.core.interface.items import InterfaceItem, read_interface
 from race.core.records import Finding
 from race.core.statement.behaviour import CONCEPTS, Behaviour, stem
 from race.core.statement.symptoms import awaited_exception, symptom_of
-from race.core.statement_audit.case import IDENTIFIER, Case
+from race.core.statement_audit.case import Case
+from race.core.statement_audit.texts import IDENTIFIER
 
 _MINIMUM_WORDS, _MAXIMUM_WORDS = 20, 3000
 _SYMPTOMS = {

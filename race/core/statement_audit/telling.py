@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from race.core.interface.items import read_interface
 from race.core.records import Finding
 from race.core.statement.behaviour import stem
-from race.core.statement_audit.case import IDENTIFIER, Case, added_lines, removed_lines, squeezed
+from race.core.statement_audit.case import Case
 from race.core.statement_audit.remedy import sentences
+from race.core.statement_audit.texts import IDENTIFIER, added_lines, removed_lines, squeezed
 from race.core.statement_audit.vocabulary import COMMON
 
 RUN = 7
