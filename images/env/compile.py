@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """Byte-code for what a virtual environment imports: `compile.py VENV`, in a builder stage.
 
 It is checked by no time stamp, so that the same sources give the same files. Left out, as nobody
@@ -8,13 +7,13 @@ compiled in memory each time.
 """
 
 import ast
-import glob
 import os
 import py_compile
 import sys
 import warnings
+from pathlib import Path
 
-TESTS = ("tests", "_tests")
+TESTS = {"tests", "_tests"}
 MANY = 100
 """A folder of more modules than this holds plug-ins, of which a program takes few."""
 
@@ -26,14 +25,12 @@ def folders(top):
         inner.sort()
         modules = sorted(name[:-3] for name in files if name.endswith(".py"))
         if modules:
-            found[os.path.relpath(folder, top)] = modules
+            found[Path(folder).relative_to(top)] = modules
     return found
 
 
-def imports(path, package):
+def imports(source, package):
     """Dotted names that the import statements of a module name; PACKAGE is the one that it is in."""
-    with open(path, "rb") as stream:
-        source = stream.read()
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -47,41 +44,41 @@ def imports(path, package):
             yield from (f"{origin}.{alias.name}" for alias in node.names)
 
 
+def below(names, package):
+    """The modules of PACKAGE among dotted names."""
+    start = package + "."
+    return {name[len(start) :].split(".")[0] for name in names if name.startswith(start)}
+
+
 def named(top, found, folder):
     """The modules of a folder that something outside of it imports, and what these import in turn."""
-    package = folder.replace(os.sep, ".")
-    start = package + "."
+    package = ".".join(folder.parts)
     wanted = {"__init__"}
     for other, modules in found.items():
         for module in modules if other != folder else ():
-            path = os.path.join(top, other, module + ".py")
-            with open(path, "rb") as stream:
-                if os.path.basename(folder).encode() not in stream.read():
-                    continue
-            names = imports(path, other.replace(os.sep, "."))
-            wanted |= {name[len(start) :].split(".")[0] for name in names if name.startswith(start)}
+            source = (top / other / f"{module}.py").read_bytes()
+            if folder.name.encode() in source:
+                wanted |= below(imports(source, ".".join(other.parts)), package)
     kept = set()
     while wanted:
         module = wanted.pop()
         if module in found[folder] and module not in kept:
             kept.add(module)
-            names = imports(os.path.join(top, folder, module + ".py"), package)
-            wanted |= {name[len(start) :].split(".")[0] for name in names if name.startswith(start)}
+            wanted |= below(imports((top / folder / f"{module}.py").read_bytes(), package), package)
     return kept
 
 
 def main(venv):
     warnings.simplefilter("ignore")
-    (top,) = glob.glob(os.path.join(venv, "lib", "python3*", "site-packages"))
+    (top,) = Path(venv, "lib").glob("python3*/site-packages")
     found = folders(top)
     for folder, modules in found.items():
-        if any(part in TESTS for part in folder.split(os.sep)[1:]):
+        if TESTS & set(folder.parts[1:]):
             continue
         for module in sorted(named(top, found, folder)) if len(modules) > MANY else modules:
-            path = os.path.join(top, folder, module + ".py")
             try:
                 py_compile.compile(
-                    path, doraise=True, quiet=2,
+                    str(top / folder / f"{module}.py"), doraise=True, quiet=2,
                     invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 )  # fmt: skip
             except (py_compile.PyCompileError, ValueError, RecursionError, OSError):

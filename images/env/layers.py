@@ -1,4 +1,3 @@
-# ruff: noqa: PTH
 """A virtual environment in layers: `layers.py VENV OUT COUNT`, in a builder stage.
 
 Moves its files into OUT/1 .. OUT/COUNT, each below the path that it had: the largest distributions one
@@ -8,68 +7,68 @@ the same layer.
 """
 
 import csv
-import glob
 import os
 import sys
+from pathlib import Path
 
 EPOCH = 946684800
 LARGE = 2**20
 """A smaller distribution is not worth a layer of its own."""
 
 
-def claimed(record, taken):
-    """The files of a distribution by its RECORD, with their byte-code, that no other one has taken."""
-    top = os.path.dirname(os.path.dirname(record))
+def claimed(record):
+    """The files of a distribution by its RECORD, with their byte-code."""
+    top = record.parent.parent
     paths = set()
-    with open(record, newline="", encoding="utf-8") as stream:
-        for row in csv.reader(stream):
-            path = os.path.normpath(os.path.join(top, row[0])) if row else ""
-            folder, name = os.path.split(path)
-            cached = os.path.join(
-                folder, "__pycache__", f"{name[:-3]}.{sys.implementation.cache_tag}.pyc"
-            )
-            paths |= {path, cached} if name.endswith(".py") else {path}
-    return {path for path in paths - taken if os.path.lexists(path) and not os.path.isdir(path)}
+    with record.open(newline="", encoding="utf-8") as stream:
+        for row in filter(None, csv.reader(stream)):
+            path = Path(os.path.normpath(top / row[0]))
+            paths.add(path)
+            if path.suffix == ".py":
+                paths.add(
+                    path.parent / "__pycache__" / f"{path.stem}.{sys.implementation.cache_tag}.pyc"
+                )
+    return {path for path in paths if path.is_symlink() or path.is_file()}
 
 
 def distributions(venv):
     """The files of each large distribution, the largest first; of the same size by name."""
     taken, sized = set(), []
-    records = os.path.join(venv, "lib", "python3*", "site-packages", "*.dist-info", "RECORD")
-    for record in sorted(glob.glob(records)):
-        files = {path for path in claimed(record, taken) if path.startswith(venv + os.sep)}
+    for record in sorted(venv.glob("lib/python3*/site-packages/*.dist-info/RECORD")):
+        files = {path for path in claimed(record) - taken if venv in path.parents}
         taken |= files
-        size = sum(os.lstat(path).st_size for path in files)
-        sized.append((-size, record, files))
+        size = sum(path.lstat().st_size for path in files)
+        sized.append((-size, str(record), files))
     return [files for size, _, files in sorted(sized, key=lambda item: item[:2]) if -size >= LARGE]
 
 
 def move(path, out):
-    """One file to its place below OUT, with the folders above it."""
-    parts, there, here = path.strip(os.sep).split(os.sep)[:-1], out, os.sep
-    for part in parts:
-        there, here = os.path.join(there, part), os.path.join(here, part)
-        if not os.path.isdir(there):
-            os.mkdir(there)
-            os.chmod(there, os.lstat(here).st_mode & 0o7777)
-    os.rename(path, os.path.join(there, os.path.basename(path)))
-    while not os.listdir(here):
-        os.rmdir(here)
-        here = os.path.dirname(here)
+    """One file to its place below OUT, with the folders above it; an empty folder goes away."""
+    for above in reversed(path.parents[:-1]):
+        there = out / above.relative_to(above.anchor)
+        if not there.is_dir():
+            there.mkdir()
+            there.chmod(above.stat().st_mode & 0o7777)
+    path.rename(out / path.relative_to(path.anchor))
+    folder = path.parent
+    while not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
 
 
 def main(venv, out, count):
-    last = int(count)
-    inside = [os.path.join(out, str(number)) + os.path.dirname(venv) for number in range(1, last + 1)]
+    venv, last = Path(venv), int(count)
+    layers = [Path(out, str(number)) for number in range(1, last + 1)]
+    inside = [layer / venv.parent.relative_to(venv.anchor) for layer in layers]
     for folder in inside:
-        os.makedirs(folder)
-    for number, files in enumerate(distributions(venv)[: last - 1], 1):
+        folder.mkdir(parents=True)
+    for layer, files in zip(layers, distributions(venv)[: last - 1], strict=False):
         for path in sorted(files):
-            move(path, os.path.join(out, str(number)))
-    os.rename(venv, os.path.join(inside[-1], os.path.basename(venv)))
+            move(path, layer)
+    venv.rename(inside[-1] / venv.name)
     for folder, inner, files in os.walk(out, topdown=False):
         for name in (*files, *inner):
-            os.utime(os.path.join(folder, name), (EPOCH, EPOCH), follow_symlinks=False)
+            os.utime(Path(folder, name), (EPOCH, EPOCH), follow_symlinks=False)
     # An engine may lose a layer in which nothing changes: in every other one the folder's time does.
     for number, folder in enumerate(inside[:-1], 1):
         os.utime(folder, (EPOCH - number, EPOCH - number))

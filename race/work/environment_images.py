@@ -111,15 +111,20 @@ def _build_deps(bench: Workbench, recipe: Recipe, say: Say) -> Image:
         if have.labels.get(ORIGIN, "") == origin_of(bench, recipe.base):
             return have
         say("dependencies were installed on base images of another origin")
+    context = deps_context(bench, recipe, say)
+    labels = {RECIPE: recipe.deps_digest, "race.deps": "1"}
+    return bench.engine.build(context, tag=recipe.deps_ref, labels=labels, timeout=TIMEOUT)
+
+
+def deps_context(bench: Workbench, recipe: Recipe, say: Say) -> dict[str, bytes]:
+    """What the image of dependencies is built from; wheels are fetched, or made from source."""
     say("fetching dependencies")
     wheels, lock = _wheels_and_lock(bench, recipe, say)
     say(f"installing {len(wheels)} dependencies")
     context = {f"wheels/{name}": data for name, data in wheels.items()}
     context |= {"wheels/.keep": b"", "requirements.lock": lock.encode()}
     context |= {name: _script(name) for name in DEPS_SCRIPTS}
-    context |= {"Dockerfile": recipe.deps_dockerfile.encode()}
-    labels = {RECIPE: recipe.deps_digest, "race.deps": "1"}
-    return bench.engine.build(context, tag=recipe.deps_ref, labels=labels, timeout=TIMEOUT)
+    return context | {"Dockerfile": recipe.deps_dockerfile.encode()}
 
 
 def _wheels_and_lock(bench: Workbench, recipe: Recipe, say: Say) -> tuple[dict[str, bytes], str]:

@@ -20,7 +20,7 @@ from race.core.environment.imports import distribution_of, local_modules, missin
 from race.core.environment.model import Rung, reason
 from race.core.environment.needs import without_pins
 from race.core.environment.plan import Plan, needs_back_end, plan_environment
-from race.core.environment.pythons import runner_cutoff
+from race.core.environment.pythons import released, runner_cutoff
 from race.core.environment.versions import next_version
 from race.errors import BuildFailed, Unresolvable
 from race.ports import Image
@@ -39,6 +39,8 @@ RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-ti
 """What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
 RUNNER_NEEDS = ("iniconfig", "packaging", "pluggy", "py", "exceptiongroup", "tomli")
 """What a later pytest itself needs of a later date."""
+RUNNER_MAY_NEED = ("attrs",)
+"""What it also needs where the project's date has too old a release of it; projects use it too."""
 GRADER_PYTEST = 7
 GRADER_PYTEST_SETTLED = datetime(2022, 10, 25, tzinfo=UTC)
 """The release day of pytest 7.2, for commits whose date knows older ones only."""
@@ -115,16 +117,32 @@ class Ladder:
         )
         return True
 
-    def _runner_below_grader(self, locked: Locked) -> bool:
+    def _runner_below_grader(self, locked: Locked, python: str) -> bool:
         """Whether the lock's pytest is older than the grader can drive; then a later one is taken."""
         match = re.search(r"^pytest==(\d+)\.(\S+)", locked.text, re.MULTILINE)
         if match is None or int(match[1]) >= GRADER_PYTEST:
             return False
-        later = max(self.cutoff, GRADER_PYTEST_SETTLED)
+        later = max(self.cutoff, GRADER_PYTEST_SETTLED, released(python))
         self.runner_later = dict.fromkeys((*RUNNER, *RUNNER_NEEDS), later)
         what = f"pytest {GRADER_PYTEST} or later instead of {match[1]}.{match[2]}, pins dropped"
         self._rung("runner-of-the-grader", what, f"the grader drives pytest {GRADER_PYTEST} and later")
         return True
+
+    def _widened(self, error: Unresolvable) -> bool:
+        """Whether a later pytest may be tried once more, with more of its date. Raises Unresolvable,
+        with a reason that says so, when a later pytest is what does not go.
+        """
+        if not self.runner_later:
+            return False
+        if not self.runner_later.keys() & set(RUNNER_MAY_NEED):
+            self.runner_later |= dict.fromkeys(RUNNER_MAY_NEED, max(self.runner_later.values()))
+            what = f"{', '.join(RUNNER_MAY_NEED)} of pytest's date too"
+            self._rung("runner-of-the-grader", what, error.reason[:300])
+            return True
+        raise Unresolvable(
+            f"what the project asks for does not go with pytest {GRADER_PYTEST} or later, which the "
+            f"grader drives: {error.reason}"
+        ) from error
 
     def _add(self, missing: Mapping[str, str]) -> None:
         for distribution, why in missing.items():
@@ -155,13 +173,19 @@ class Ladder:
             python=plan.python,
             cutoff=self.cutoff,
             omit=omit,
+            constraints=[f"pytest>={GRADER_PYTEST}"] if self.runner_later else [],
             from_source=lambda digest, archive: wheel_from_source(
                 self.bench, base, digest, archive, self.cutoff, self.say
             ),
             later=self.runner_later,
         )
-        locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)
-        if not self.runner_later and self._runner_below_grader(locked):
+        try:
+            locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)
+        except Unresolvable as error:
+            if self._widened(error):
+                return self._attempt()
+            raise
+        if not self.runner_later and self._runner_below_grader(locked, plan.python):
             return self._attempt()
         for rung in locked.rungs:
             self._rung(rung.name, rung.what, rung.why)

@@ -44,10 +44,11 @@ class Pinner:
         python: str,
         cutoff: datetime | None,
         omit: Sequence[str] = (),
+        constraints: Sequence[str] = (),
         from_source: Callable[[str, Path], Path] | None = None,
         later: Mapping[str, datetime] | None = None,
     ) -> None:
-        self._later = later
+        self._later, self._constraints = later, constraints
         self._resolver, self._python, self._cutoff, self._omit = resolver, python, cutoff, omit
         self._from_source = from_source
         self._built: dict[str, Path] = {}
@@ -62,6 +63,7 @@ class Pinner:
                     requirements,
                     python=self._python,
                     cutoff=self._cutoff,
+                    constraints=self._constraints,
                     omit=self._omit,
                     built=self._built,
                     later=self._later,

@@ -7,7 +7,7 @@ Each BASE MERGED pair is a commit and the merge date that its packages are taken
 should have the same lock. Another lock is made by one more requirement, whose wheel is fetched before.
 Goals: the second task of a lock in 10 s, another lock with cached wheels in 60 s, two builds at once
 in 1.3 times the time of one. Two at once are measured in rounds of one alone and two together, by
-their medians: the image of a task whose dependencies are there, and that of a task with a lock of its own.
+their medians: a task whose dependencies are there, and a task with a lock of its own.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import tarfile
 from collections.abc import Callable
@@ -13,6 +14,8 @@ import pytest
 from race.errors import Rejection, Unresolvable
 from race.ports import Container, ContainerSpec, Engine
 from race.store import Store
+from race.work.base_images import ensure_base
+from race.work.environment_images import Recipe, deps_context
 from race.work.environments import Built, build_env, rebuild_env
 from race.workbench import Workbench
 
@@ -216,6 +219,72 @@ def test_tasks_with_one_lock_share_their_layers(engine: Engine, build: Builder, 
     own = set(other.image.layers) - set(modern.image.layers)
     assert len(own) == 1, "only its repository is its own"
     assert other.image.size - modern.image.size < 2**20
+
+
+def test_the_same_lock_gives_the_same_layers(
+    bench: Workbench, engine: Engine, store: Store, modern: Built
+) -> None:
+    """Dependencies installed anew without any cache are the same bytes, time stamps included."""
+    environment = modern.environment
+    lock = store.task("sample__env-1").read_file(environment.requirements_lock).decode()
+    recipe = Recipe(
+        base=ensure_base(bench, environment.python), lock=lock, build_lock="", install="none",
+        environment={}, build_environment={},
+    )  # fmt: skip
+    below = engine.image(recipe.deps_ref)
+    assert below is not None
+    assert below.layers == modern.image.layers[: len(below.layers)]
+    context = deps_context(bench, recipe, lambda what: None)
+    again = engine.build(context, tag="race-envtest:deps", cache=False, timeout=120)
+    assert again.layers == below.layers
+    engine.remove_image("race-envtest:deps")
+
+
+def test_locks_that_differ_share_what_they_have_in_common(
+    engine: Engine, build: Builder, modern: Built
+) -> None:
+    """One more small requirement: the layers of the large ones are the same, in the same place."""
+    project = MODERN["pyproject.toml"].replace("idna>=3", 'idna>=3", "sniffio')
+    other = build(10, {**MODERN, "pyproject.toml": project})
+    assert "sniffio>=" not in str(modern.environment.requirements)
+    assert "sniffio" in other.environment.requirements
+    pairs = zip(modern.image.layers, other.image.layers, strict=True)
+    common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+    assert common == len(modern.image.layers) - 3, "dependencies in one layer, and the repository in two"
+
+
+OF_OLD = {
+    "setup.py": "from setuptools import setup\n"
+    "setup(name='old-thing', version='1', py_modules=['old_thing'], tests_require=['pytest'])\n",
+    "old_thing.py": "",
+    "tests/test_old.py": "import old_thing\n\ndef test_old(): pass\n",
+}
+LONG_AGO = "2018-07-27T20:27:14Z"
+
+
+def test_a_commit_of_long_ago_gets_a_runner_that_the_grader_drives(
+    bench: Workbench, engine: Engine, store: Store
+) -> None:
+    """pytest 7 at least, also when all that it needs is younger than the commit, and it is said."""
+    built = build_env(
+        bench, store, store.task("sample__env-11"), source(OF_OLD), repo="sample/old", merged_at=LONG_AGO
+    )
+    rungs = [(rung.name, rung.what) for rung in built.environment.rungs]
+    assert ("runner-of-the-grader", "attrs of pytest's date too") in rungs
+    with engine.container(ContainerSpec(image=built.image.id)) as container:
+        version = said(container, "python", "-c", "import pytest; print(pytest.__version__)")
+        assert int(version.split(".")[0]) >= 7
+        assert "1 passed" in said(container, "python", "-m", "pytest", "-q", "-p", "no:cacheprovider")
+
+
+def test_a_project_that_no_runner_of_the_grader_goes_with(bench: Workbench, store: Store) -> None:
+    """What the project needs at run time forbids every later pytest: rejected, and said why."""
+    setup = OF_OLD["setup.py"].replace("tests_require", "install_requires=['attrs<19'], tests_require")
+    with pytest.raises(Unresolvable, match=r"does not go with pytest 7 or later.*attrs"):
+        build_env(
+            bench, store, store.task("sample__env-12"), source({**OF_OLD, "setup.py": setup}),
+            repo="sample/old", merged_at=LONG_AGO,
+        )  # fmt: skip
 
 
 LEGACY = {

@@ -63,6 +63,11 @@ def runner_cutoff(python: str, merged: datetime) -> datetime | None:
     return known if known > merged else None
 
 
+def released(python: str) -> datetime:
+    """When a Python was first released, to the end of that day."""
+    return datetime.combine(RELEASED[python], time.max, UTC)
+
+
 def _allows(specifier: str, version: str) -> bool:
     try:
         wanted = SpecifierSet(specifier)
