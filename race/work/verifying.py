@@ -255,7 +255,7 @@ def _unreliable(desk: Desk, made: Materials, env: Image, repeats: int) -> list[F
     settings = desk.store.settings.validate_
     tried = made.fail_to_pass[: settings.reliability.most_ids]
     hangs = [i for i in tried if (f := made.validated.failures.get(i)) and f.outcome == "hang"]
-    if made.validated.reliability is not None:
+    if made.validated.reliability is not None and tried == made.fail_to_pass:
         hangs += made.validated.reliability.not_repeated
     plan = ReliabilitySection(
         limit=1.0 - 0.05 ** (1.0 / repeats) + 1e-9,
