@@ -7,7 +7,7 @@ import ast
 from race.core.interface.expressions import Expressions
 from race.core.interface.scope import Env
 from race.core.interface.special import special_call
-from race.core.interface.syntax import Class, Function, dotted
+from race.core.interface.symbols import Class, Function, dotted
 from race.core.interface.tree import External
 from race.core.interface.uses import Use
 from race.core.interface.values import Foreign, Local, Method, Value, Values, merge

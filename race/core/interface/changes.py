@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from race.core.interface.syntax import Class, Function, Module, Symbol, dotted
+from race.core.interface.symbols import Class, Function, Module, Symbol, dotted
 from race.core.interface.tree import SourceTree, classes_of
 
 _TEXT_MINIMUM = 3

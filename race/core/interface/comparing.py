@@ -9,7 +9,7 @@ from race.core.interface.changes import Changes, says
 from race.core.interface.items import InterfaceItem, ItemKind
 from race.core.interface.naming import public_name
 from race.core.interface.signatures import accepted, call_shape, result_sizes, result_type, returns_value
-from race.core.interface.syntax import Class, Function, Module, Variable
+from race.core.interface.symbols import Class, Function, Module, Variable
 from race.core.interface.tree import External, Missing, Resolved, SourceTree
 from race.core.interface.uses import Use
 

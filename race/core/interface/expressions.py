@@ -6,7 +6,8 @@ import ast
 import builtins
 
 from race.core.interface.scope import Env, Late, Scope
-from race.core.interface.syntax import Class, Function, Import, Module, Variable, targets
+from race.core.interface.symbols import Class, Function, Import, Module, Variable
+from race.core.interface.syntax import targets
 from race.core.interface.tree import External, Missing
 from race.core.interface.uses import Use
 from race.core.interface.values import Foreign, Instance, Local, Method, Text, Values, known, merge

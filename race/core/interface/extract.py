@@ -9,7 +9,7 @@ from race.core.interface.comparing import Comparison
 from race.core.interface.fixtures import Fixtures
 from race.core.interface.items import InterfaceItem
 from race.core.interface.naming import public_name
-from race.core.interface.syntax import Class, Function, Module
+from race.core.interface.symbols import Class, Function, Module
 from race.core.interface.tree import Resolved, SourceTree
 from race.core.interface.uses import Use
 from race.core.interface.values import Inference

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Literal
 
-from race.core.interface.syntax import Class, Function, Import, Module, dotted
+from race.core.interface.symbols import Class, Function, Import, Module, dotted
 from race.core.interface.tree import SourceTree
 from race.core.interface.uses import BUILTIN_FIXTURES
 

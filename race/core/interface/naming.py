@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from race.core.interface.syntax import Class, Function
+from race.core.interface.symbols import Class, Function
 from race.core.interface.tree import SourceTree
 
 

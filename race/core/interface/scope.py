@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from race.core.interface.fixtures import Fixtures
-from race.core.interface.syntax import Class, Function, Module, Variable
+from race.core.interface.symbols import Class, Function, Module, Variable
 from race.core.interface.tree import SourceTree
 from race.core.interface.uses import Use
 from race.core.interface.values import Inference, Values, merge

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from race.core.interface.syntax import Class, Function, dotted
+from race.core.interface.symbols import Class, Function, dotted
 from race.core.interface.tree import SourceTree
 from race.core.interface.uses import Use
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Protocol
 
-from race.core.interface.syntax import Class, Module, dotted
+from race.core.interface.symbols import Class, Module, dotted
 from race.core.interface.tree import External, SourceTree
 from race.core.interface.uses import RAISES, RUNS_COROUTINE, WARNS, Use
 from race.core.interface.values import Caught, Foreign, Instance, Text, Values

@@ -7,7 +7,8 @@ import ast
 from race.core.interface.calls import Calls
 from race.core.interface.scope import Env, Late
 from race.core.interface.special import claim
-from race.core.interface.syntax import Class, Function, dotted, imports, read_class
+from race.core.interface.symbols import Class, Function, dotted
+from race.core.interface.syntax import imports, read_class
 from race.core.interface.tree import Missing
 from race.core.interface.uses import Use
 from race.core.interface.values import Instance, Local, Method, Values, known, merge

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from race.core.interface.items import InterfaceItem
-from race.core.interface.syntax import Class, Function, Module
+from race.core.interface.symbols import Class, Function, Module
 from race.core.interface.tree import SourceTree
 
 _PRELUDE = '''

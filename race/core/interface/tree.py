@@ -8,21 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from race.core.interface.syntax import (
-    Class,
-    Function,
-    Import,
-    Module,
-    Symbol,
-    Variable,
-    dotted,
-    parse,
-    read_module,
-)
+from race.core.interface.module_names import ModuleNames
+from race.core.interface.symbols import Class, Function, Import, Module, Symbol, Variable, dotted
+from race.core.interface.syntax import parse, read_module
 from race.core.paths import TEST_SIDE, Layout
 from race.core.records import sha256
-
-_ROOTS = ("src/", "lib/", "python/")
 
 
 @dataclass(frozen=True)
@@ -60,35 +50,8 @@ class SourceTree:
         self._layout = Layout([*files])
         self._tests: dict[str, bool] = {}
         self._read: dict[str, Module | None] = {}
-        self._names: dict[str, str] = {}
-        self._folders: set[str] = set()
-        for path in sorted(self.files, key=lambda item: (self.is_test(item), item)):
-            if path.endswith(".py"):
-                for name in self.module_names(path):
-                    self._names.setdefault(name, path)
-                    for cut in range(name.count(".")):
-                        self._folders.add(".".join(name.split(".")[: cut + 1]))
-
-    def module_names(self, path: str) -> list[str]:
-        """The dotted names that a file may be imported as, the likeliest first."""
-        bare = path[: -len(".py")]
-        if bare.endswith("/__init__") or bare == "__init__":
-            bare = bare[: -len("/__init__")]
-        folders = path.split("/")[:-1]
-        depth = len(folders)
-        while depth and "/".join([*folders[:depth], "__init__.py"]) in self.files:
-            depth -= 1
-        names = [".".join(bare.split("/")[depth:])] if bare else []
-        for root in _ROOTS:
-            if bare.startswith(root):
-                names.append(bare[len(root) :].replace("/", "."))
-        names.append(bare.replace("/", "."))
-        return [name for name in dict.fromkeys(names) if name]
-
-    def name_of(self, path: str) -> str:
-        """The dotted name that leads to this file and to no other."""
-        names = self.module_names(path)
-        return next((name for name in names if self._names.get(name) == path), path)
+        paths = sorted(self.files, key=lambda item: (self.is_test(item), item))
+        self._names = ModuleNames([path for path in paths if path.endswith(".py")])
 
     def is_test(self, path: str) -> bool:
         """Whether a file is a test or a test's helper."""
@@ -106,7 +69,7 @@ class SourceTree:
         data = self.files.get(path)
         if data is None or not path.endswith(".py"):
             return None
-        name = self.name_of(path)
+        name = self._names.of(path)
         key = (f"{path}:{name}", sha256(data))
         if key not in self._parsed:
             tree = parse(data)
@@ -116,11 +79,11 @@ class SourceTree:
 
     def has_module(self, name: str) -> bool:
         """A module or a folder of modules of that name is in the tree."""
-        return name in self._names or name in self._folders
+        return name in self._names.paths or name in self._names.folders
 
     def module(self, name: str) -> Module | None:
         """A module by its dotted name."""
-        path = self._names.get(name)
+        path = self._names.paths.get(name)
         return self.at(path) if path is not None else None
 
     def modules(self, *, tests: bool) -> Iterator[Module]:
@@ -135,11 +98,11 @@ class SourceTree:
         """What `module.name` is, through re-exports and star imports."""
         if depth > 12:
             return None
-        path = self._names.get(module_name)
+        path = self._names.paths.get(module_name)
         if path is None:
             if self.has_module(f"{module_name}.{name}"):
                 return self.import_(f"{module_name}.{name}")
-            if module_name in self._folders:
+            if module_name in self._names.folders:
                 return Missing(module_name, name)
             return External(f"{module_name}.{name}") if module_name else External(name)
         module = self.at(path)
@@ -165,9 +128,9 @@ class SourceTree:
         found = self.module(name)
         if found is not None:
             return found
-        if name in self._names:
+        if name in self._names.paths:
             return None
-        if name in self._folders:
+        if name in self._names.folders:
             return External(name)
         head = name.split(".")[0]
         if self.has_module(head):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from race.core.interface.syntax import Class, Function, Module
+from race.core.interface.symbols import Class, Function, Module
 
 UseKind = Literal[
     "module", "name", "member", "loose", "call", "loose-call", "fixture", "text", "awaited", "unpacked",

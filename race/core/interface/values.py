@@ -6,7 +6,7 @@ import ast
 import builtins
 from dataclasses import dataclass
 
-from race.core.interface.syntax import Class, Function, Module, Variable, dotted
+from race.core.interface.symbols import Class, Function, Module, Variable, dotted
 from race.core.interface.tree import External, Missing, Resolved, SourceTree
 
 

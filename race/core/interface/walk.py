@@ -10,7 +10,7 @@ import ast
 
 from race.core.interface.scope import Env
 from race.core.interface.statements import Statements
-from race.core.interface.syntax import Class, Function, Module
+from race.core.interface.symbols import Class, Function, Module
 from race.core.interface.tree import External
 from race.core.interface.uses import Use
 from race.core.interface.values import Instance, Values, merge

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from race.core.interface.extract import Interface
-from race.core.interface.syntax import Class, Function, Module
+from race.core.interface.symbols import Class, Function, Module
 from race.core.interface.uses import Use
 from race.core.records import Closed
 from race.core.statement.steps import short, steps_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from race.core.interface.extract import Interface
-from race.core.interface.syntax import Class, Function
+from race.core.interface.symbols import Class, Function
 from race.core.interface.uses import Use
 
 MOST = 9

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from race.core.interface.applying import FileChange
-from race.core.interface.syntax import Module
+from race.core.interface.symbols import Module
 from race.core.interface.tree import SourceTree
 
 IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
