@@ -7,12 +7,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from race.core.matrix import Cell, has_fix, has_new_tests
 from race.core.outcomes import Observation
 from race.errors import Accident, Rejection
 from race.ports import Container, ContainerSpec, Engine, Limits
-from race.work.observing import CAPABILITIES
+from race.work.observing import CAPABILITIES, NOT_DONE, Before
 
 SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Containers that may run tests at the same moment on this machine, over all tasks of a command."""
@@ -21,9 +22,9 @@ WAITING = 7200.0
 
 _PATCHES = "race-patches"
 _REFUSED = "refused: "
-_APPLY = f"""for name; do
-if ! git -c safe.directory=/repo apply --whitespace=nowarn "/{_PATCHES}/$name"
-then echo "{_REFUSED}$name"; exit 1; fi
+_APPLY = f"""for name in {{names}}; do
+if ! said=$(git -c safe.directory=/repo apply --whitespace=nowarn "/{_PATCHES}/$name" 2>&1)
+then echo "$said"; echo "{_REFUSED}$name"; exit {NOT_DONE}; fi
 done
 rm -rf /{_PATCHES}"""
 """All patches in one command; the one that is refused is named in the last line."""
@@ -57,12 +58,14 @@ def open_cell(
     cpus: float | None = None,
     lifetime: float = 7200 + WAITING,
     wanted: Callable[[], bool] = lambda: True,
+    patched: bool = True,
 ) -> Iterator[Container]:
     """A fresh container of a cell, without network; entered when a slot of the machine is free.
 
     It is made before the slot is taken and removed after it is given back, so that neither costs
     time in which tests could run. Raises Rejection when a patch does not apply to the environment's
-    tree, and NotWanted when `wanted` says so while it waits.
+    tree, and NotWanted when `wanted` says so while it waits. Without `patched` the tree is the base's,
+    and the patches are for the first test run to apply (see `patching`).
     """
     limits = subject.limits
     if cpus is not None:
@@ -71,12 +74,8 @@ def open_cell(
         image=subject.image, limits=limits, capabilities=CAPABILITIES, lifetime=lifetime
     )
     with engine.container(spec) as container:
-        patches = {}
-        if has_new_tests(cell):
-            patches["test.patch"] = subject.test_patch
-        if has_fix(cell):
-            patches["fix.patch"] = subject.fix_patch
-        apply_patches(container, patches)
+        if patched:
+            apply_patches(container, patches_of(subject, cell))
         while not SLOTS.acquire(timeout=0.5):
             if not wanted():
                 raise NotWanted
@@ -86,20 +85,44 @@ def open_cell(
             SLOTS.release()
 
 
-def apply_patches(container: Container, patches: Mapping[str, bytes]) -> None:
-    """Apply git diffs to /repo, exactly; nothing of them is left in the container but their effect."""
+def patches_of(subject: Subject, cell: Cell) -> dict[str, bytes]:
+    """The patches that make a cell, in the order in which they are applied."""
+    patches = {}
+    if has_new_tests(cell):
+        patches["test.patch"] = subject.test_patch
+    if has_fix(cell):
+        patches["fix.patch"] = subject.fix_patch
+    return patches
+
+
+def patching(patches: Mapping[str, bytes]) -> Before | None:
+    """Applying git diffs to /repo, exactly, as what goes before a test run; None when there are none.
+
+    Nothing of them is left in the container but their effect.
+    """
     wanted = {name: data for name, data in patches.items() if data.strip()}
     if not wanted:
+        return None
+    files = {f"{_PATCHES}/{name}": data for name, data in wanted.items()}
+    return Before(files, _APPLY.format(names=" ".join(wanted)), _refused)
+
+
+def apply_patches(container: Container, patches: Mapping[str, bytes]) -> None:
+    """Apply git diffs to /repo at once."""
+    before = patching(patches)
+    if before is None:
         return
-    container.put("/", {f"{_PATCHES}/{name}": data for name, data in wanted.items()})
-    done = container.run(
-        ["sh", "-c", _APPLY, "apply", *wanted], timeout=120 * len(wanted), user="root", workdir="/repo"
-    )
-    if done.exit_code == 0:
-        return
-    said, _, name = done.output.decode(errors="replace").rpartition(_REFUSED)
-    if not name:
-        raise Accident(f"applying patches ended with exit {done.exit_code}: {said[-500:].strip()}")
+    container.put("/", before.files)
+    done = container.run(["sh", "-c", before.script], timeout=240, user="root", workdir="/repo")
+    if done.exit_code == NOT_DONE:
+        _refused(done.output)
+    if done.exit_code != 0:
+        said = done.output[-500:].decode(errors="replace").strip()
+        raise Accident(f"applying patches ended with exit {done.exit_code}: {said}")
+
+
+def _refused(output: bytes) -> NoReturn:
+    said, _, name = output.decode(errors="replace").rpartition(_REFUSED)
     raise Rejection(
         "patch-does-not-apply", f"{name.strip()} does not apply to the base tree", said[-500:].strip()
     )

@@ -17,7 +17,7 @@ from race.core.outcomes import Observation, Plan, own_fault, unusable_runner
 from race.core.test_ids import in_file
 from race.errors import Accident, Rejection
 from race.ports import Engine
-from race.work.cells import WAITING, Subject, open_cell, reached_end
+from race.work.cells import WAITING, Subject, open_cell, patches_of, patching, reached_end
 from race.work.observing import observe
 
 Key = tuple[Cell, int]
@@ -89,11 +89,13 @@ def observe_cell(
 
     if stop.is_set():
         raise Stopped
-    with open_cell(engine, subject, cell, lifetime=plan.run_seconds + WAITING) as container:
+    patches = patching(patches_of(subject, cell))
+    lifetime = plan.run_seconds + WAITING
+    with open_cell(engine, subject, cell, lifetime=lifetime, patched=False) as container:
         if stop.is_set():
             raise Stopped
         try:
-            seen = observe(container, plan, on_event)
+            seen = observe(container, plan, on_event, patches)
         except Hopeless:
             return Observation({}, (), {}, "cut-off")
     if seen.ended in ("no-interpreter", "collection-failed"):

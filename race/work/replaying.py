@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from race.core.classify import WOBBLY
+from race.core.hangs import repeated_without
 from race.core.matrix import Cell
 from race.core.records import Mined
 from race.core.reliability import PLAIN, parse_trial
@@ -34,12 +35,15 @@ def replay(
     ids = sorted((*record.fail_to_pass, *(drop.id for drop in record.dropped if drop.reason in WOBBLY)))
     if not ids or record.source is None or record.environment is None:
         raise Missing(f"{task.id} has no test to repeat; `race explain` without --replay says why")
+    if one.side == "without" and record.reliability is not None:
+        ids = [*repeated_without(ids, record.reliability.not_repeated)]
     prepared = prepared_again(bench, store, task, record)
     work = Work(bench.engine, subject_of(prepared, settings), task.id, settings.reliability)
     runs: list[dict[str, str]] = []
 
     def take(result: TrialResult) -> None:
-        runs.append({test_id: result.outcomes.get(test_id, "missing") for test_id in ids})
+        other = "not reached" if one.side == "without" and result.hung else "missing"
+        runs.append({test_id: result.outcomes.get(test_id, other) for test_id in ids})
 
     cell: Cell = "new-with" if one.side == "with" else "new-without"
     cpus = QUOTA if one.variant == "cpu-quota" else None

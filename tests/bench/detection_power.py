@@ -1,11 +1,13 @@
 """How many unreliable tasks validation drops, beside a plain check of three runs.
 
     .venv/bin/python tests/bench/detection_power.py [--simulated 20000] [--real 0] [--reliable 0]
+        [--kept FILE] [--seconds 600]
 
 Two tables. The first feeds drawn outcomes to the decision code and is labelled simulated. The second
 generates real lost-update races, whose chance to pass without the fix is known exactly because the
 interleaving is drawn from a known number of equally likely ones, and validates each in containers
-(needs an engine; the image of the project is made by tests/validate/conftest.py's recipe).
+(needs an engine; the image of the project is made by tests/validate/conftest.py's recipe). A file of
+what was tried lets several runs add up.
 """
 
 from __future__ import annotations
@@ -13,15 +15,19 @@ from __future__ import annotations
 import argparse
 import asyncio
 import importlib.util
+import json
 import random
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 
 from race.core.classify import Run, classify
+from race.core.intervals import wilson
 from race.core.matrix import touched_files, touched_suite
 from race.core.reliability import plain_trials, trial, variants_for
 from race.core.repeats import Perturbed, Series, pooled_out
@@ -138,42 +144,71 @@ def _fixtures() -> ModuleType:
     return module
 
 
-def real(tasks: dict[float, int]) -> list[str]:
+@dataclass(frozen=True)
+class Tried:
+    """One generated race after its validation; a line of the file that keeps them."""
+
+    rate: float
+    number: int
+    three: bool
+    default: bool
+    repeats: int
+    seconds: float
+
+
+def kept(file: Path | None) -> list[Tried]:
+    """What earlier runs of this benchmark have tried."""
+    if file is None or not file.exists():
+        return []
+    return [Tried(**json.loads(line)) for line in file.read_text().splitlines()]
+
+
+def wanted(tasks: Mapping[float, int], tried: Sequence[Tried]) -> Iterator[tuple[float, int]]:
+    """What is still to be tried: always of the rate that has the smallest share of its tasks."""
+    done = {(one.rate, one.number) for one in tried}
+    todo = [(rate, n) for rate, count in tasks.items() for n in range(count) if (rate, n) not in done]
+    yield from sorted(todo, key=lambda entry: (entry[1] / tasks[entry[0]], entry[0]))
+
+
+def real(tasks: Mapping[float, int], file: Path | None, seconds: float) -> list[str]:
     """The second table: every task through matrix and repeats in containers."""
-    fixtures = _fixtures()
+    fixtures, began, tried = _fixtures(), time.monotonic(), kept(file)
     bench = Workbench(read_workspace(Path.cwd(), {}))
     with tempfile.TemporaryDirectory() as folder:
         image = fixtures.build_gate_image(bench, Path(folder), "9")
+    patches = {rate: fixtures.adding({TEST: source(rate)}) for rate in tasks}
+    for rate, number in wanted(tasks, tried):
+        if time.monotonic() - began > seconds:
+            break
+        subject = Subject(image, fixtures.FIX.encode(), patches[rate], Limits(memory_mb=512, pids=128))
+        started = time.monotonic()
+        three, dropped, paid = _one(bench, subject, patches[rate], number)
+        took = round(time.monotonic() - started, 1)
+        tried.append(Tried(rate, number, three, dropped, paid, took))
+        if file is not None:
+            with file.open("a") as stream:
+                stream.write(json.dumps(asdict(tried[-1])) + "\n")
+        print(f"  {rate:g}/{number}: {'dropped' if dropped else 'kept'} {took} s", file=sys.stderr)
+    return ["Real generated races in containers:", *real_table(tried)]
+
+
+def real_table(tried: Sequence[Tried]) -> list[str]:
+    """Counts by rate, with the 95% interval of the share that the default drops."""
     rows = []
-    for rate, count in tasks.items():
-        patch = fixtures.adding({TEST: source(rate)})
-        subject = Subject(image, fixtures.FIX.encode(), patch, Limits(memory_mb=512, pids=128))
-        three = default = 0
-        runs, seconds = [], []
-        for number in range(count):
-            started = time.monotonic()
-            dropped_by_three, dropped, paid = _one(bench, subject, patch, number)
-            three, default = three + dropped_by_three, default + dropped
-            runs.append(paid)
-            seconds.append(time.monotonic() - started)
-            print(
-                f"  {rate:g}: {number + 1} of {count}: {'dropped' if dropped else 'kept'}",
-                file=sys.stderr,
-            )
+    for rate in sorted({one.rate for one in tried}):
+        ours = [one for one in tried if one.rate == rate]
+        dropped = sum(one.default for one in ours)
+        share = wilson(dropped, len(ours))
+        seconds = [one.seconds for one in ours]
         rows.append(
-            [f"{rate:g}", str(count), f"{three}/{count}", f"{default}/{count}",
-             f"{statistics.mean(runs):.0f}", f"{statistics.mean(seconds):.1f}", f"{max(seconds):.1f}"]
+            [f"{rate:g}", str(len(ours)), f"{sum(one.three for one in ours)}/{len(ours)}",
+             f"{dropped}/{len(ours)}", f"{percent(share.low)} to {percent(share.high)}",
+             f"{statistics.mean(one.repeats for one in ours):.0f}", f"{statistics.mean(seconds):.1f}",
+             f"{max(seconds):.1f}"]
         )  # fmt: skip
-    head = [
-        "passes without fix",
-        "tasks",
-        "three runs drop",
-        "default drops",
-        "repeats",
-        "mean s",
-        "longest s",
-    ]
-    return ["Real generated races in containers:", *text_table(head, rows)]
+    head = ["passes without fix", "tasks", "three runs drop", "default drops", "95% interval", "repeats",
+            "mean s", "longest s"]  # fmt: skip
+    return text_table(head, rows)
 
 
 def _one(bench: Workbench, subject: Subject, patch: bytes, number: int) -> tuple[bool, bool, int]:
@@ -197,6 +232,8 @@ def main() -> None:
     parser.add_argument("--simulated", type=int, default=20000, help="drawn tasks per rate")
     parser.add_argument("--real", type=int, default=0, help="generated races per rate, in containers")
     parser.add_argument("--reliable", type=int, default=0, help="reliable races, in containers")
+    parser.add_argument("--kept", type=Path, help="a file of what was tried, to go on from")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no race after this long")
     options = parser.parse_args()
     if options.simulated:
         print("\n".join(simulated(options.simulated)), flush=True)
@@ -204,7 +241,7 @@ def main() -> None:
     if options.reliable:
         tasks[0.0] = options.reliable
     if tasks:
-        print("\n".join(["", *real(tasks)]), flush=True)
+        print("\n".join(["", *real(tasks, options.kept, options.seconds)]), flush=True)
 
 
 if __name__ == "__main__":

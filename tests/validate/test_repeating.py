@@ -94,11 +94,18 @@ def test_a_perturbation_that_hides_the_bug_counts_when_the_fix_stands_it(bench, 
     assert {bad.trial.key for bad in done.bad_runs} == {"without/switch-interval/0"}
 
 
-def test_a_test_that_hangs_without_the_fix_costs_the_short_limit(bench, subject):
-    """Fourteen hangs are paid at the limit for hangs, not at the test's own limit of twenty seconds."""
-    source = HEAD + "import threading\ndef test_it():\n    if not FIXED: threading.Event().wait()\n"
-    one = subject({FILE: source})
-    done = repeat(_work(bench, one, 1, slow=[f"{FILE}::test_it"], **SHORT), [f"{FILE}::test_it"])
-    assert done.seconds < 14 * 15
+def test_tests_that_hang_without_the_fix_cost_one_short_limit_a_repeat(bench, subject):
+    """Each of fourteen repeats ends at its first hang and pays the short limit for it, not the test's
+    own of twenty seconds; the test behind it is not waited for."""
+    source = HEAD + (
+        "import threading\ndef wait():\n    if not FIXED: threading.Event().wait()\n"
+        "def test_a(): wait()\ndef test_b(): wait()\n"
+    )
+    ids = [f"{FILE}::test_a", f"{FILE}::test_b"]
+    done = repeat(_work(bench, subject({FILE: source}), 1, slow=ids, **SHORT), ids)
+    assert done.ids == tuple(ids)
     assert done.bounds is not None
-    assert {failure.outcome for failure in done.failures[f"{FILE}::test_it"]} == {"hang"}
+    assert done.bounds.not_repeated == ()
+    assert set(done.failures) == {ids[0]}
+    assert {failure.outcome for failure in done.failures[ids[0]]} == {"hang"}
+    assert done.seconds < 14 * 15
