@@ -8,10 +8,9 @@ modules that the tests import added.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from packaging.utils import canonicalize_name
 
@@ -20,7 +19,7 @@ from race.core.environment.imports import distribution_of, local_modules, missin
 from race.core.environment.model import Rung, reason
 from race.core.environment.needs import without_pins
 from race.core.environment.plan import Plan, needs_back_end, plan_environment
-from race.core.environment.pythons import released, runner_cutoff
+from race.core.environment.runner_dates import RunnerDates
 from race.core.environment.versions import next_version
 from race.errors import BuildFailed, Unresolvable
 from race.ports import Image
@@ -35,19 +34,6 @@ from race.workbench import Workbench
 
 ROUNDS = 3
 """How often modules that tests miss may send us back to the resolver."""
-RUNNER = ("pytest", "pytest-asyncio", "pytest-cov", "pytest-aiohttp", "pytest-timeout")
-"""What may be younger than the commit when the interpreter is: the runner and its closest plugins."""
-RUNNER_NEEDS = ("iniconfig", "packaging", "pluggy", "py", "exceptiongroup", "tomli")
-"""What a later pytest itself needs of a later date."""
-RUNNER_MAY_NEED = ("attrs",)
-"""What it also needs where the project's date has too old a release of it; projects use it too."""
-GRADER_PYTEST = 7
-GRADER_PYTEST_SETTLED = datetime(2022, 10, 25, tzinfo=UTC)
-"""The release day of pytest 7.2, for commits whose date knows older ones only."""
-TOO_OLD = re.compile(
-    r"INTERNALERROR>.*(Error|Exception)|required field \"lineno\" missing|module 'ast' has no attribute|"
-    r"has no attribute 'getargspec'|cannot import name '\w+' from 'collections'"
-)
 
 
 @dataclass(frozen=True)
@@ -80,14 +66,14 @@ class Ladder:
     def __post_init__(self) -> None:
         self.tree = tree_of(self.source)
         self.extra: list[str] = [*self.override.requirements]
-        self.runner_later: dict[str, datetime] = {}
+        self.runner = RunnerDates(self.cutoff)
 
     def climb(self) -> Top:
         """Raises Unresolvable or BuildFailed with the last reason when no rung holds."""
         top = self._attempt()
         for _ in range(ROUNDS):
             missing, said = self._missing(top)
-            if not self.runner_later and self._runner_too_old(top, said):
+            if self._climbed(self.runner.unlike_python(top.plan.python, said)):
                 top = self._attempt()
                 continue
             if not missing:
@@ -104,45 +90,6 @@ class Ladder:
                 self.rungs.append(Rung(name="import-not-met", what=what, why=error.reason[:300]))
                 break
         return top
-
-    def _runner_too_old(self, top: Top, said: str) -> bool:
-        """Whether pytest itself fails on a Python that it does not know; then a later one is taken."""
-        later = runner_cutoff(top.plan.python, self.cutoff)
-        broken = [line for line in said.splitlines() if TOO_OLD.search(line)]
-        if later is None or not broken:
-            return False
-        self.runner_later = dict.fromkeys((*RUNNER, *RUNNER_NEEDS), later)
-        self._rung(
-            "runner-of-this-python", f"pytest of {later:%Y-%m-%d}, pins dropped", reason(broken[0])
-        )
-        return True
-
-    def _runner_below_grader(self, locked: Locked, python: str) -> bool:
-        """Whether the lock's pytest is older than the grader can drive; then a later one is taken."""
-        match = re.search(r"^pytest==(\d+)\.(\S+)", locked.text, re.MULTILINE)
-        if match is None or int(match[1]) >= GRADER_PYTEST:
-            return False
-        later = max(self.cutoff, GRADER_PYTEST_SETTLED, released(python))
-        self.runner_later = dict.fromkeys((*RUNNER, *RUNNER_NEEDS), later)
-        what = f"pytest {GRADER_PYTEST} or later instead of {match[1]}.{match[2]}, pins dropped"
-        self._rung("runner-of-the-grader", what, f"the grader drives pytest {GRADER_PYTEST} and later")
-        return True
-
-    def _widened(self, error: Unresolvable) -> bool:
-        """Whether a later pytest may be tried once more, with more of its date. Raises Unresolvable,
-        with a reason that says so, when a later pytest is what does not go.
-        """
-        if not self.runner_later:
-            return False
-        if not self.runner_later.keys() & set(RUNNER_MAY_NEED):
-            self.runner_later |= dict.fromkeys(RUNNER_MAY_NEED, max(self.runner_later.values()))
-            what = f"{', '.join(RUNNER_MAY_NEED)} of pytest's date too"
-            self._rung("runner-of-the-grader", what, error.reason[:300])
-            return True
-        raise Unresolvable(
-            f"what the project asks for does not go with pytest {GRADER_PYTEST} or later, which the "
-            f"grader drives: {error.reason}"
-        ) from error
 
     def _add(self, missing: Mapping[str, str]) -> None:
         for distribution, why in missing.items():
@@ -167,25 +114,25 @@ class Ladder:
         self.say("resolving")
         omit = [plan.project.name] if plan.project.name else []
         base = ensure_base(self.bench, plan.python, self.override.system_packages, say=self.say)
-        needs = without_pins(plan.needs, RUNNER if self.runner_later else ())
+        needs = without_pins(plan.needs, self.runner.unpinned)
         pinner = Pinner(
             self.bench.resolver,
             python=plan.python,
             cutoff=self.cutoff,
             omit=omit,
-            constraints=[f"pytest>={GRADER_PYTEST}"] if self.runner_later else [],
+            constraints=self.runner.constraints,
             from_source=lambda digest, archive: wheel_from_source(
                 self.bench, base, digest, archive, self.cutoff, self.say
             ),
-            later=self.runner_later,
+            later=self.runner.later,
         )
         try:
             locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)
         except Unresolvable as error:
-            if self._widened(error):
+            if self._climbed(self.runner.widened(error)):
                 return self._attempt()
             raise
-        if not self.runner_later and self._runner_below_grader(locked, plan.python):
+        if self._climbed(self.runner.below_grader(plan.python, locked.text)):
             return self._attempt()
         for rung in locked.rungs:
             self._rung(rung.name, rung.what, rung.why)
@@ -238,9 +185,13 @@ class Ladder:
         return locked
 
     def _rung(self, name: str, what: str, why: str) -> None:
-        rung = Rung(name=name, what=what, why=why)
-        if rung not in self.rungs:
+        self._climbed(Rung(name=name, what=what, why=why))
+
+    def _climbed(self, rung: Rung | None) -> bool:
+        """Whether there is a rung; it is recorded once."""
+        if rung is not None and rung not in self.rungs:
             self.rungs.append(rung)
+        return rung is not None
 
     # -- image -----------------------------------------------------------------------------
 
