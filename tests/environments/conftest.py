@@ -71,9 +71,9 @@ class Index:
         self.url = f"http://127.0.0.1:{self._server.server_port}/simple"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
-    def add(self, name: str, version: str) -> None:
+    def add(self, name: str, version: str, requires: str = "") -> None:
         """One more wheel, of an early date."""
-        made, data = wheel(name, version)
+        made, data = wheel(name, version, requires)
         self.files[made] = (data, EARLY)
 
     def answer(self, request: http.server.BaseHTTPRequestHandler) -> None:

@@ -54,6 +54,27 @@ def test_other_bytes_than_the_lock_names_are_an_accident(resolver: UvResolver, i
     assert resolver.fetch(lock, python="3.11")
 
 
+def test_a_file_of_the_cache_that_was_changed_is_not_used(resolver: UvResolver) -> None:
+    """What is kept is checked each time it is taken, and brought anew when it differs."""
+    lock = resolver.compile(["alpha"], python="3.11", cutoff=CUT)
+    (path,) = resolver.fetch(lock, python="3.11").values()
+    whole = path.read_bytes()
+    path.write_bytes(whole + b"planted")
+    assert [kept.read_bytes() for kept in resolver.fetch(lock, python="3.11").values()] == [whole]
+
+
+def test_packages_that_need_each_other_are_locked_together(resolver: UvResolver, index: Any) -> None:
+    """A cycle of packages is no contradiction; one that asks for another release of itself is."""
+    index.add("round", "1.0", "trip>=1")
+    index.add("trip", "1.0", "round>=1")
+    lock = resolver.compile(["round"], python="3.11", cutoff=CUT)
+    assert [line.split(" ")[0] for line in lock.splitlines()] == ["round==1.0", "trip==1.0"]
+    index.add("there", "1.0", "back")
+    index.add("back", "1.0", "there>=2")
+    with pytest.raises(Unresolvable, match="there"):
+        resolver.compile(["there"], python="3.11", cutoff=CUT)
+
+
 def test_a_hash_that_the_index_does_not_have_is_an_accident(resolver: UvResolver) -> None:
     """A lock that names a file which nobody has says which."""
     with pytest.raises(Accident, match=r"no file of alpha==1\.0"):
