@@ -77,16 +77,20 @@ def pairs(store: Store) -> dict[str, list[str]]:
 
 
 def second_task(store: Store, bench: Workbench, ids: list[str]) -> tuple[int, int]:
-    """Image bytes that the second task adds to the first, and the size of its repository."""
-    layers: list[dict[str, int]] = []
+    """Image bytes that the second task adds to the first, and the size of its repository.
+
+    An engine keeps a layer once for all images in which the same layers lie below it.
+    """
+    layers: list[dict[tuple[str, ...], int]] = []
     for instance_id in ids:
-        sizes: dict[str, int] = {}
+        sizes: dict[tuple[str, ...], int] = {}
         for kind in ("env", "test"):
             image = bench.engine.image(f"{store.settings.repository}:{instance_id}.{kind}")
             assert image is not None, instance_id
-            sizes |= dict(zip(image.layers, _layer_sizes(image.id), strict=True))
+            below = itertools.accumulate((layer,) for layer in image.layers)
+            sizes |= dict(zip(below, _layer_sizes(image.id), strict=True))
         layers.append(sizes)
-    added = sum(size for layer, size in layers[1].items() if layer not in layers[0])
+    added = sum(size for below, size in layers[1].items() if below not in layers[0])
     with tarfile.open(store.task(ids[1]).path / "source.tar.xz") as archive:
         repository = sum(member.size for member in archive.getmembers())
     return added, repository
