@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import bz2
 import compileall
 import gzip
@@ -11,6 +12,7 @@ import io
 import json
 import lzma
 import os
+import quopri
 import re
 import shutil
 import sqlite3
@@ -19,6 +21,7 @@ import sys
 import tarfile
 import textwrap
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -468,6 +471,22 @@ _packed(
 _packed(
     "zip behind a script", "archives", "/usr/local/bin/tool",
     lambda text: b"#!/usr/bin/env python3\n" + _zip({"__main__.py": text}),
+)  # fmt: skip
+_packed("base85", "encoded", "/opt/a.b85", lambda text: base64.b85encode(text.encode()))
+_packed("ascii85", "encoded", "/opt/a.a85", lambda text: base64.a85encode(text.encode(), adobe=True))
+_packed(
+    "uuencode", "encoded", "/opt/a.uu",
+    lambda text: b"begin 644 counter.py\n" + b"".join(
+        binascii.b2a_uu(text.encode()[at : at + 45]) for at in range(0, len(text), 45)
+    ) + b"`\nend\n",
+)  # fmt: skip
+_packed(
+    "quoted-printable", "encoded", "/opt/a.eml",
+    lambda text: quopri.encodestring(text.encode(), quotetabs=True),
+)  # fmt: skip
+_packed(
+    "stream of a PDF", "archives", "/opt/a.pdf",
+    lambda text: b"%PDF-1.7\n1 0 obj << >> stream\n" + zlib.compress(text.encode()) + b"\nendstream\n",
 )  # fmt: skip
 _packed("hexadecimal", "encoded", "/opt/a.hex", lambda text: text.encode().hex().encode())
 

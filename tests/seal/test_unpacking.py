@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import gzip
 import io
 import os
+import quopri
 import sqlite3
 import tarfile
 import textwrap
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import zstandard
@@ -75,6 +79,21 @@ def markup(text: bytes) -> bytes:
     return f"<!DOCTYPE html>\n<html><body><p>{body}</p></body></html>".encode()
 
 
+def uuencoded(data: bytes) -> bytes:
+    """As the program of that name writes it."""
+    lines = b"".join(binascii.b2a_uu(data[at : at + 45]) for at in range(0, len(data), 45))
+    return b"begin 644 notes.py\n" + lines + b"`\nend\n"
+
+
+def pdf(content: bytes) -> bytes:
+    """A page's content, deflated."""
+    return b"%PDF-1.7\n1 0 obj <<>> stream\n" + zlib.compress(content) + b"\nendstream\nendobj\n"
+
+
+def _lines(data: bytes, width: int) -> list[bytes]:
+    return [data[at : at + width] for at in range(0, len(data), width)]
+
+
 def everything(data: bytes, depth: int = 6) -> bytes:
     """All that comes out of some bytes."""
     if depth == 0:
@@ -93,6 +112,25 @@ WRAPPINGS: dict[str, Callable[[bytes, Path], bytes]] = {
     "compressed cell of a database": lambda d, f: database(gzip.compress(d), f),
     "page of a coverage report": lambda d, _: markup(d),
     "base32": lambda d, _: base64.b32encode(d),
+    "base85": lambda d, _: base64.b85encode(d),
+    "base85 in literals": lambda d, _: (
+        b"DATA = (\n"
+        + b"\n".join(b'    b"%s"' % line for line in _lines(base64.b85encode(d), 60))
+        + b"\n)\n"
+    ),
+    "base85, zipped, behind an equals sign": lambda d, _: b"DATA=" + base64.b85encode(gzip.compress(d)),
+    "ascii85": lambda d, _: base64.a85encode(d),
+    "ascii85 as Adobe wraps it": lambda d, _: base64.a85encode(d, adobe=True, wrapcol=72),
+    "ascii85 in a call": lambda d, _: b'exec(a85decode(b"' + base64.a85encode(d) + b'"))',
+    "uuencode": lambda d, _: uuencoded(d),
+    "quoted-printable": lambda d, _: quopri.encodestring(d, quotetabs=True),
+    "percent signs": lambda d, _: quote(d, safe="").encode(),
+    "PDF": lambda d, _: pdf(b"BT (%s) Tj ET" % d),
+    "PDF in ascii85": lambda d, _: (
+        b"%PDF-1.4\n<<>> stream\n"
+        + base64.a85encode(zlib.compress(d), adobe=True, wrapcol=76)
+        + b"\nendstream\n"
+    ),
     "escapes in a string": lambda d, _: b's = "' + b"".join(b"\\x%02x" % c for c in d) + b'"',
     "array in C": lambda d, _: b"char s[] = {" + b", ".join(b"0x%02X" % c for c in d) + b"};",
     "six deep": lambda d, _: zipped(

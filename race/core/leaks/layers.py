@@ -10,7 +10,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 9
+FORMAT = 10
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 

@@ -20,8 +20,8 @@ _SITE = re.compile(r"/(site-packages|dist-packages)/")
 _RESIDUE = re.compile(r"(\.egg-info|\.dist-info|\.egg)(/|$)|^(build|dist|_build|\.eggs|sdist)/")
 
 
-_ENCODED = frozenset(("base64", "base32", "hex"))
-_PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "appended"))
+_ENCODED = frozenset(("base64", "base32", "hex", "base85", "uuencode", "quoted-printable", "percent"))
+_PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "appended", "pdf"))
 
 
 def finding(leak: Leak) -> LeakFinding:
@@ -250,7 +250,7 @@ _TITLES = {
     "work-tree": "no piece of fix or hidden tests in a file of the work directory",
     "git-objects": "no piece of fix or hidden tests in a git object, loose, packed or unreachable",
     "archives": "no piece in a zip, wheel, tar, package, or a compressed stream",
-    "encoded": "no piece in a base64, base32 or hexadecimal run",
+    "encoded": "no piece in a run of base64, base85, hexadecimal or another encoding",
     "byte-code": "no byte-code of fixed code or of hidden tests",
     "installed-copies": "no fixed or newer copy of the project among installed packages",
     "build-residue": "no piece in build, dist, egg-info or dist-info folders",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from race.core.leaks.layers import Entry
+from race.core.leaks.probes_times import TIMES
 from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
 from race.core.sealed import LeakFinding
 
@@ -222,35 +222,6 @@ def _news(subject: Subject) -> Answer:
     return found
 
 
-def _times(subject: Subject) -> Answer:
-    """Modification times by which the patched files stand out from all others of the tree."""
-    tree = {
-        below: (layer, entry)
-        for path, (layer, entry) in subject.view.final.items()
-        if entry.kind == "f" and (below := subject.view.below(path)) and not below.startswith(".git/")
-    }
-    touched = [p for p in sorted(subject.wanted.product_paths) if p in tree]
-    if subject.hidden_tests_belong is False:
-        touched += [p for p in sorted(subject.wanted.test_paths) if p in tree and p not in touched]
-    others = [entry.mtime for path, (_, entry) in tree.items() if path not in touched]
-    if not touched or len(others) < 3:
-        return []
-    usual, count = Counter(others).most_common(1)[0]
-    low, high = min(others), max(others)
-    near = sum(abs(mtime - usual) <= 3 for mtime in others)
-    found = []
-    for path in touched:
-        layer, entry = tree[path]
-        alone = all(abs(entry.mtime - mtime) > 2 for mtime in others)
-        outside = entry.mtime > high + 2 or entry.mtime < low - 2
-        if alone and (outside or near >= 0.9 * len(others)):
-            what = "its modification time singles it out"
-            excerpt = f"{entry.mtime}; {count} other files have {usual}"
-            whole = f"{subject.view.workdir}/{path}"
-            found.append(LeakFinding(path=whole, layer=layer, what=what, excerpt=excerpt))
-    return found
-
-
 PROBES = (
     Probe("version-strings", "python", "no version that carries a commit id", _versions),
     Probe("newer-lock-files", "python", "no lock file that the base commit lacks", _locks),
@@ -261,5 +232,5 @@ PROBES = (
     Probe("left-over-files", "files", "no script, log or note left in homes or at the top", _home),
     Probe("attempt-leftovers", "files", "nothing left by an attempt or a grading", _attempts),
     Probe("news-entries", "files", "no news entry about the change", _news),
-    Probe("file-times", "files", "modification times single no patched file out", _times),
+    TIMES,
 )

@@ -23,23 +23,26 @@ from typing import Any
 
 import zstandard
 
+from race.core.leaks.base85 import base85_runs
 from race.core.leaks.encoded import SHORTEST_RUN, runs
+from race.core.leaks.transfer import pdf_streams, transfer_runs
 
 PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
 
 OPENED = (
     "git objects, packs and bundles", "zip and wheels", "tar", "Debian packages", "gzip", "bzip2", "xz",
-    "Zstandard", "zlib", "SQLite", "HTML and XML", "archives behind scripts and programs", "base64",
-    "base32", "hexadecimal",
+    "Zstandard", "zlib", "SQLite", "HTML and XML", "archives behind scripts and programs",
+    "deflated streams of PDF", "base64", "base32", "hexadecimal", "base85 and ascii85", "uuencode",
+    "quoted-printable", "percent signs",
 )  # fmt: skip
 """What is taken apart, in words for the audit's page."""
 
 NOT_OPENED = (
     "7-Zip, RAR, LZ4, lzip, cabinet, xar, compress, squashfs and encrypted archives (named where met)",
     "compressed files of more than 24 MiB (named where met)",
-    "base85, uuencode and other encodings",
-    "compressed streams within documents, images and programs",
+    "encodings other than these, and base85 within binary files",
+    "compressed streams within images and programs, and within a PDF those that are not deflated",
 )
 """What is searched as it lies, but not taken apart."""
 
@@ -49,8 +52,8 @@ _MOST_TABLES, _MOST_CELLS = 500, 2000
 
 @dataclass(frozen=True)
 class Part:
-    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, appended, markup,
-    sqlite, base64, base32 or hex."""
+    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, appended, pdf,
+    markup, sqlite, base64, base32, hex, base85, uuencode, quoted-printable or percent."""
 
     how: str
     name: str
@@ -278,7 +281,15 @@ def parts(data: bytes) -> Iterator[Part]:
     if not kind and _MARKUP.match(data):
         text = html.unescape(_TAG.sub(b"", data).decode("utf-8", "replace"))
         yield Part("markup", "text", text.encode())
+    if not kind and data.startswith(b"%PDF-"):
+        for at, content, cut in pdf_streams(data, PART_LIMIT):
+            yield Part("pdf", f"at byte {at}", content, cut)
     if len(data) >= SHORTEST_RUN and kind in ("", "tar"):
         for run in runs(data):
             place = f"at byte {run.at}" if run.at >= 0 else "in a short run"
             yield Part(run.how, place, run.data)
+    if not kind and b"\0" not in data[:1024]:
+        for run in transfer_runs(data):
+            yield Part(run.how, f"at byte {run.at}", run.data)
+        for at, content in base85_runs(data):
+            yield Part("base85", f"at byte {at}", content)
