@@ -7,8 +7,10 @@ on the matrix, where it had the full limit in every run.
 
 The limit of a repeat without the fix may be shorter than the one that grading gives a test, for a
 hang is paid in full every time. It must not make a failure of a pass that is merely slow: it is ten
-times what the slowest test took that came to an end, on either side of the fix, and never below the
-release's floor. A round in which the fix itself came near that limit is made again with a longer one.
+times what the slowest pass took, and never below the release's floor. A round in which the fix itself
+came near that limit is made again with a longer one. (Where a failure comes late, a limit before it
+changes its name, not that it is one; where nothing hangs, late failures count as well, so that they
+keep theirs.)
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 FAR = 10.0
-"""The limit without the fix, in times of the slowest test that ended."""
+"""The limit without the fix, in times of the slowest test."""
 NEAR = 3.0
 """A limit below this many times what the fix needed in the same round proves no hang."""
 SLOWER = {"cpu-quota": 4.0, "competing-load": 3.0, "jitter": 2.0}
@@ -48,7 +50,7 @@ def left_to_the_matrix(ids: Sequence[str], hung: Collection[str]) -> tuple[str, 
 def limit_without(full: float, floor: float, slowest: float) -> float:
     """Seconds a test may take in a plain repeat without the fix.
 
-    `full` is the limit of matrix and grading, `slowest` what the slowest test took that ended.
+    `full` is the limit of matrix and grading, `slowest` what the slowest test took.
     """
     return min(full, max(floor, FAR * slowest))
 

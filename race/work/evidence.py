@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from race.core.matrix import CELLS, Cell
@@ -93,8 +93,10 @@ def slowest(observations: Iterable[Observation], test_id: str) -> float | None:
     return round(max(times), 3) if times else None
 
 
-def slowest_end(ran: MatrixRuns, ids: Iterable[str]) -> float:
-    """The longest that one of these tests took to come to an end, on either side of the fix."""
+def slowest_of(ran: MatrixRuns, ids: Sequence[str]) -> tuple[float, float]:
+    """The longest that one of these tests took to pass, and to come to an end, on either side."""
     new: tuple[Cell, ...] = ("new-with", "new-without")
     tests = [seen.tests[i] for cell in new for seen in ran.cells[cell] for i in ids if i in seen.tests]
-    return max((test.seconds for test in tests if test.outcome != "hang"), default=0.0)
+    passes = [test.seconds for test in tests if test.outcome == "passed"]
+    ends = [test.seconds for test in tests if test.outcome != "hang"]
+    return max(passes, default=0.0), max(ends, default=0.0)

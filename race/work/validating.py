@@ -20,7 +20,7 @@ from race.settings import ValidateSection
 from race.work.cells import Subject
 from race.work.environment_images import tree_of
 from race.work.environments import build_env
-from race.work.evidence import keep_excerpts, keep_matrix, slowest_end
+from race.work.evidence import keep_excerpts, keep_matrix, slowest_of
 from race.work.failures import explained, failures_of, uncollectable
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
@@ -89,13 +89,13 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     found = explained(classify(ran.outcomes()), ran)
     if previous is not None:
         found = remembered(found, previous.dropped)
+    keep_matrix(desk.task, ran)
     work = _work(desk, prepared, subject, ran, found.fail_to_pass, previous)
     found = _confirmed(work, found)
     repeated = None
     if found.accepted:
         found, repeated = _bounded(work, found)
         desk.note(repeats=repeated.ledger())
-    keep_matrix(desk.task, ran)
     listed = [*found.fail_to_pass, *found.regressions, *(drop.id for drop in found.dropped)]
     keep_excerpts(desk.task, ran, listed)
     desk.note(
@@ -181,7 +181,7 @@ def _work(
     hung = {i for seen in ran.cells["new-without"] for i in some if seen.outcome(i) == "hang"}
     bounded = previous.reliability if previous is not None else None
     slow = hanging(some, hung, bounded.not_repeated if bounded is not None else None)
-    limit = limit_without(subject.test_seconds, settings.hang_seconds, slowest_end(ran, some))
+    a_pass, an_end = slowest_of(ran, some)
     variants = variants_for(len(some), uvloop=b"uvloop==" in prepared.lock)
     return Work(
         engine=desk.bench.engine,
@@ -190,8 +190,8 @@ def _work(
         settings=settings,
         variants=variants if settings.perturb else (),
         slow_ids=frozenset(slow),
-        slow_seconds=limit,
-        empty_seconds=limit,
+        slow_seconds=limit_without(subject.test_seconds, settings.hang_seconds, a_pass),
+        empty_seconds=limit_without(subject.test_seconds, settings.hang_seconds, an_end),
         left_out=tuple(test_id for test_id in ids if test_id not in some),
         say=desk.say,
     )
