@@ -1,8 +1,7 @@
 """A project behind GitHub's API as a history: the same candidates as a clone of it gives.
 
 A pull request's commit comes with its files in one request; trees and blobs are asked for only of
-those that change product code and tests. Blobs go into a scratch repository, where git itself makes
-the diffs, so that patches are byte for byte what a clone would give.
+those that change product code and tests.
 """
 
 from __future__ import annotations
@@ -11,12 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from race.adapters.git_output import tar_of, utc
+from race.adapters.git_output import utc
 from race.adapters.git_scratch import ScratchRepository
 from race.adapters.github_client import GithubClient
-from race.adapters.github_objects import GithubObjects
+from race.adapters.github_repository import GithubRepository
 from race.adapters.github_search import WORDS, search
-from race.core.mining.diffs import sections
 from race.core.mining.facts import Changed
 from race.core.mining.links import linked_issues, numbered
 from race.core.records import PullRequest
@@ -27,7 +25,7 @@ _FILES_LIMIT = 3000
 """GitHub names no more files of a commit than this."""
 
 
-class GithubHistory:
+class GithubHistory(GithubRepository):
     """Merged pull requests of a project's default branch: all of them, or what searches find."""
 
     when_empty = "nothing that was asked for was merged into its default branch in that time"
@@ -39,14 +37,12 @@ class GithubHistory:
         scratch: ScratchRepository,
         searches: Sequence[str] = (),
     ) -> None:
-        self.repo, self._client, self._scratch = repo, client, scratch
+        super().__init__(repo, client, scratch)
+        self._client = client
         self._searches = tuple(
             query for asked in searches for query in (WORDS if asked == "words" else (asked,))
         )
         self._at = f"/repos/{repo}"
-        self._objects = GithubObjects(repo, client)
-
-    # -- History ---------------------------------------------------------------------------
 
     def pull_requests(
         self, *, since: datetime | None = None, until: datetime | None = None
@@ -94,29 +90,6 @@ class GithubHistory:
             if row["base"]["ref"] == branch:
                 yield row
 
-    def diff(self, base: str, commit: str) -> bytes:
-        """The whole diff between two commits."""
-        old, new = self._pair(base, commit)
-        return self._scratch.diff(self._scratch.tree(old), self._scratch.tree(new))
-
-    def read(self, commit: str, path: str) -> bytes | None:
-        """A file at a commit, or None."""
-        entry = self._objects.tree(commit).get(path)
-        return self._objects.blob(entry[1]) if entry and entry[0] not in ("160000", "040000") else None
-
-    def files(self, commit: str) -> list[str]:
-        """Every path at a commit."""
-        return [path for path, (mode, _) in self._objects.tree(commit).items() if mode not in _NO_FILES]
-
-    def archive(self, commit: str) -> bytes:
-        """The tree at a commit as the same deterministic tar that a clone gives."""
-        entries = [
-            (mode, "commit" if mode == "160000" else "blob", sha, path)
-            for path, (mode, sha) in self._objects.tree(commit).items()
-            if mode != "040000"
-        ]
-        return tar_of(entries, self._objects.blob)
-
     def changes(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, list[Changed]]]:
         """Which files each pull request changes. Modes and old ids are not known at this point."""
         for request in requests:
@@ -125,26 +98,9 @@ class GithubHistory:
     def wide_diffs(self, requests: Sequence[PullRequest]) -> Iterator[tuple[PullRequest, bytes]]:
         """The diff of each request's code files with whole functions as context, in order."""
         for request in requests:
-            old, new = self._pair(request.base_commit, request.merge_commit)
+            old, new = self._differing(request.base_commit, request.merge_commit)
             trees = self._scratch.tree(old), self._scratch.tree(new)
             yield request, self._scratch.function_diff(*trees)
-
-    def top(self, commit: str) -> dict[str, str]:
-        """Names at the root of a tree, each with its object id."""
-        return {path: sha for path, (_, sha) in self._objects.tree(commit).items() if "/" not in path}
-
-    def tree_entries(self, commit: str) -> dict[str, tuple[str, str]]:
-        """Mode and object id of every path at a commit."""
-        return {p: entry for p, entry in self._objects.tree(commit).items() if entry[0] != "040000"}
-
-    def applied(self, base: str, patches: Sequence[bytes]) -> dict[str, tuple[str, str]]:
-        """What patches make of a base: of the files that they touch."""
-        touched = {path for patch in patches for path in _paths(patch)}
-        before = {p: entry for p, entry in self.tree_entries(base).items() if p in touched}
-        for mode, sha in before.values():
-            if mode != "160000":
-                self._scratch.add(self._objects.blob(sha))
-        return self._scratch.applied(self._scratch.tree(before), patches)
 
     def linked(self, request: PullRequest) -> tuple[str, ...]:
         """Issues it closes: by keyword, and those that its timeline says were connected by hand."""
@@ -170,8 +126,6 @@ class GithubHistory:
                 body = (issue.get("body") or "").replace("\r\n", "\n").strip()
                 said.append(f"{issue['title'].strip()}\n{body}")
         return "\n\n".join(said)
-
-    # -- inside ----------------------------------------------------------------------------
 
     def _request(self, row: Mapping[str, Any]) -> PullRequest | None:
         commit = self._objects.commit(row["merge_commit_sha"])
@@ -228,7 +182,7 @@ class GithubHistory:
 
     def _compared(self, request: PullRequest) -> list[Changed]:
         """The same from the two trees, when the API's list is not the whole or not for this base."""
-        old, new = self._pair(request.base_commit, request.merge_commit, blobs=False)
+        old, new = self._differing(request.base_commit, request.merge_commit, blobs=False)
         return [
             Changed(
                 path,
@@ -238,23 +192,6 @@ class GithubHistory:
             for path in sorted({*old, *new})
         ]
 
-    def _pair(
-        self, base: str, commit: str, *, blobs: bool = True
-    ) -> tuple[dict[str, tuple[str, str]], dict[str, tuple[str, str]]]:
-        """The entries that differ between two commits, on both sides, their blobs in the scratch."""
-        old, new = self.tree_entries(base), self.tree_entries(commit)
-        differ = {path for path in {*old, *new} if old.get(path) != new.get(path)}
-        sides = tuple({p: entry for p, entry in side.items() if p in differ} for side in (old, new))
-        if blobs:
-            for side in sides:
-                for mode, sha in side.values():
-                    if mode != "160000":
-                        self._scratch.add(self._objects.blob(sha))
-        return sides[0], sides[1]
-
-
-_NO_FILES = ("040000", "160000")
-
 
 def _merge_date(merged: str, committed: str) -> str:
     """The commit's date when it agrees with the API's to two minutes; else what the API says.
@@ -263,8 +200,3 @@ def _merge_date(merged: str, committed: str) -> str:
     """
     apart = datetime.fromisoformat(merged) - datetime.fromisoformat(committed)
     return committed if abs(apart.total_seconds()) <= 120 else merged
-
-
-def _paths(patch: bytes) -> Iterator[str]:
-    for section in sections(patch):
-        yield section.path
