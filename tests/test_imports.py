@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "race"
 ALLOWED = {
     "errors": set(),
     "core": {"core", "errors"},
-    "ports": {"core", "errors"},
+    "ports": {"core", "errors", "ports"},
     "settings": {"core", "errors"},
     "store": {"core", "errors", "settings"},
     "render": {"errors"},
