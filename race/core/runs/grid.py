@@ -97,59 +97,76 @@ def build_grid(
     task = place[table.task] if len(table) else np.zeros(0, dtype=np.int64)
     names, entrant = entrant_names(table, by)
     weighted = table.weighted_tokens(profile)
-
     accident = table.ended == ENDED.index("accident")
-    unknown = (task < 0) & ~accident
-    kept = np.flatnonzero(~accident & ~unknown)
-    kept = kept[np.lexsort((weighted[kept], table.attempt[kept], entrant[kept], task[kept]))]
-    kept, repeated = _without_repeats(table, kept)
+    kept = _counted(table, task, entrant, weighted, counts)
 
-    counts.rows += len(table)
-    counts.accidents += int(accident.sum())
-    counts.unknown_task += int(unknown.sum())
-    counts.duplicates += repeated
-    counts.counted += len(kept)
-    counts.unknown_tasks = sorted({table.tasks[code] for code in np.unique(table.task[unknown])})
-    tokens_absent = np.isnan(table.numbers["input_tokens"]) | np.isnan(table.numbers["output_tokens"])
-    without = np.isnan(weighted[kept])
-    counts.tokens_missing += int((without & tokens_absent[kept]).sum())
-    counts.tokens_invalid += int((without & ~tokens_absent[kept]).sum())
-    counts.cost_missing += int(np.isnan(table.numbers["cost_usd"][kept]).sum())
-
-    shape = (len(ordered), len(names))
-    cell = task[kept] * len(names) + entrant[kept]
+    cells = _Cells(task[kept], entrant[kept], (len(ordered), len(names)))
     resolved, spent = table.resolved[kept], weighted[kept]
-
-    def number(mask: NDArray[np.bool_]) -> Ints:
-        return np.bincount(cell[mask], minlength=shape[0] * shape[1]).reshape(shape).astype(np.int64)
-
-    def total(values: Floats, mask: NDArray[np.bool_]) -> Floats:
-        sums = np.bincount(cell[mask], weights=values[mask], minlength=shape[0] * shape[1])
-        return sums.astype(np.float64).reshape(shape)
-
     valid, every = spent > 0, np.ones(len(kept), dtype=np.bool_)
     won = resolved & ~np.isnan(spent)
     sums: dict[str, Any] = {}
     for field, column in (("cost", "cost_usd"), ("steps", "steps"), ("seconds", "seconds")):
         values = table.numbers[column][kept]
         told = ~np.isnan(values)
-        sums |= {field: total(values, told), f"{field}_n": number(told)}
+        sums |= {field: cells.total(values, told), f"{field}_n": cells.number(told)}
     ended = np.zeros((len(names), len(ENDED)), dtype=np.int64)
     told = table.ended[kept] >= 0
     np.add.at(ended, (entrant[kept][told], table.ended[kept][told]), 1)
     return Grid(
         tasks=ordered,
         entrants=names,
-        attempts=number(every),
-        resolved=number(resolved),
-        tokens=total(spent, valid),
-        tokens_n=number(valid),
-        tokens_resolved=total(spent, won),
-        tokens_resolved_n=number(won),
+        attempts=cells.number(every),
+        resolved=cells.number(resolved),
+        tokens=cells.total(spent, valid),
+        tokens_n=cells.number(valid),
+        tokens_resolved=cells.total(spent, won),
+        tokens_resolved_n=cells.number(won),
         ended=ended,
         accidents=np.bincount(entrant[accident], minlength=len(names)).astype(np.int64),
         **sums,
     )
+
+
+class _Cells:
+    """Adds runs up, each in the cell of its task and entrant."""
+
+    def __init__(self, task: Ints, entrant: Ints, shape: tuple[int, int]) -> None:
+        self._shape, self._cell = shape, task * shape[1] + entrant
+
+    def number(self, mask: NDArray[np.bool_]) -> Ints:
+        """How many of the runs that the mask chooses."""
+        size = self._shape[0] * self._shape[1]
+        found = np.bincount(self._cell[mask], minlength=size)
+        return found.reshape(self._shape).astype(np.int64)
+
+    def total(self, values: Floats, mask: NDArray[np.bool_]) -> Floats:
+        """The sum of their values."""
+        size = self._shape[0] * self._shape[1]
+        sums = np.bincount(self._cell[mask], weights=values[mask], minlength=size)
+        return sums.astype(np.float64).reshape(self._shape)
+
+
+def _counted(
+    table: RunTable, task: Ints, entrant: Ints, weighted: Floats, counts: RunCounts
+) -> NDArray[np.intp]:
+    """The rows that take part, in an order that does not depend on the file's; the rest is counted."""
+    accident = table.ended == ENDED.index("accident")
+    unknown = (task < 0) & ~accident
+    kept = np.flatnonzero(~accident & ~unknown)
+    kept = kept[np.lexsort((weighted[kept], table.attempt[kept], entrant[kept], task[kept]))]
+    kept, repeated = _without_repeats(table, kept)
+    counts.rows += len(table)
+    counts.accidents += int(accident.sum())
+    counts.unknown_task += int(unknown.sum())
+    counts.duplicates += repeated
+    counts.counted += len(kept)
+    counts.unknown_tasks = sorted({table.tasks[code] for code in np.unique(table.task[unknown])})
+    absent = np.isnan(table.numbers["input_tokens"]) | np.isnan(table.numbers["output_tokens"])
+    without = np.isnan(weighted[kept])
+    counts.tokens_missing += int((without & absent[kept]).sum())
+    counts.tokens_invalid += int((without & ~absent[kept]).sum())
+    counts.cost_missing += int(np.isnan(table.numbers["cost_usd"][kept]).sum())
+    return kept
 
 
 def _without_repeats(table: RunTable, kept: NDArray[np.intp]) -> tuple[NDArray[np.intp], int]:
