@@ -53,7 +53,8 @@ class Work:
 class TrialResult:
     """One repeat: outcome per id and how the failing ones failed.
 
-    `longest` is the longest wait for something that came: a test that passed, or the first test.
+    `longest` is the longest wait for something that came: a test that passed, or the first test (but
+    not the first of a launcher, which waits for the interpreter as well).
     `hung` says that a test was ended at its limit, `lost` that a file was while it was imported.
     """
 
@@ -74,13 +75,15 @@ def run_trials(
 ) -> bool:
     """Run trials in one launcher; False when `on_result` had Enough, which ends the container's use."""
     found = [TrialResult(one) for one in trials]
-    ended, begun, running = 0, time.monotonic(), False
+    ended, begun, running = 0, 0.0, False
 
     def on_event(number: int, event: dict[str, object]) -> None:
         nonlocal ended, begun, running
         kind, seen = event.get("event"), found[number]
         if kind == "start" and not running:
-            seen.longest, running = time.monotonic() - begun, True
+            running = True
+            if begun:
+                seen.longest = time.monotonic() - begun
         elif kind == "outcome":
             test_id, outcome = str(event["id"]), str(event["outcome"])
             seen.outcomes[test_id] = outcome

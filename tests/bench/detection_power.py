@@ -3,11 +3,12 @@
     .venv/bin/python tests/bench/detection_power.py [--simulated 20000] [--real 0] [--reliable 0]
         [--kept FILE] [--seconds 600]
 
-Two tables. The first feeds drawn outcomes to the decision code and is labelled simulated. The second
-generates real lost-update races, whose chance to pass without the fix is known exactly because the
-interleaving is drawn from a known number of equally likely ones, and validates each in containers
-(needs an engine; the image of the project is made by tests/validate/conftest.py's recipe). A file of
-what was tried lets several runs add up.
+Three tables. The first feeds drawn outcomes to the decision code and is labelled simulated. The second
+is computed: how often chance drops a task whose fix fails now and then. The third generates real
+lost-update races, whose chance to pass without the fix is known exactly because the interleaving is
+drawn from a known number of equally likely ones, and validates each in containers (needs an engine; the
+image of the project is made by tests/validate/conftest.py's recipe). A file of what was tried lets
+several runs add up.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from race.core.repeats import Perturbed, Series, pooled_out
 from race.core.text_table import percent, text_table
 from race.core.validated import without, wobbling
 from race.ports import Limits
-from race.settings import ReliabilitySection, read_workspace
+from race.settings import ReliabilitySection, ValidateSection, read_workspace
 from race.work.cells import Subject
 from race.work.matrix_runs import run_matrix
 from race.work.repeating import repeat
@@ -42,6 +43,7 @@ from race.work.trials import Work
 from race.workbench import Workbench
 
 RATES = (0.0, 0.05, 0.1, 0.25, 0.5)
+RARE = (0.0, 0.00008, 0.0005, 0.001, 0.005, 0.01)
 WAYS = 20
 """Equally likely interleavings of a generated race."""
 RACE = """
@@ -132,6 +134,18 @@ def simulated(count: int) -> list[str]:
         "Simulated outcomes through the real decision code:",
         *text_table(head, rows),
     ]
+
+
+def computed() -> list[str]:
+    """How reliable a task must be to be kept: one failure of its fix, plain or in the matrix, drops."""
+    settings, runs = ReliabilitySection(), ValidateSection().runs
+    needed = runs + settings.repeats
+    rows = []
+    for rate in RARE:
+        lost = 1 - (1 - rate) ** needed
+        rows.append([f"{rate:g}", f"{100 * lost:.2f}%", f"{200 * lost:.1f}"])
+    head = ["the fix fails with probability", "dropped", "of 200 such tasks"]
+    return [f"Computed, {needed} runs with the fix that must all pass:", *text_table(head, rows)]
 
 
 def _fixtures() -> ModuleType:
@@ -236,7 +250,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no race after this long")
     options = parser.parse_args()
     if options.simulated:
-        print("\n".join(simulated(options.simulated)), flush=True)
+        print("\n".join([*simulated(options.simulated), "", *computed()]), flush=True)
     tasks = {rate: options.real for rate in RATES if rate and options.real}
     if options.reliable:
         tasks[0.0] = options.reliable
