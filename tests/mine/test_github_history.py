@@ -204,7 +204,6 @@ def numbers(history: GithubHistory, **window: Any) -> list[int]:
     return sorted(request.number for request in history.pull_requests(**window))
 
 
-@pytest.mark.slow
 def test_a_search_looks_at_what_it_finds_alone(many: Any, github: Callable[..., Any]) -> None:
     """In GitHub's own language, several queries together, each pull request once."""
     server = github(many.path, REPO, per_page=2, foreign=12)
@@ -220,7 +219,6 @@ def test_a_search_looks_at_what_it_finds_alone(many: Any, github: Callable[..., 
     assert numbers(searching(server, "deadlock"), until=since) == [11]
 
 
-@pytest.mark.slow
 def test_a_search_with_too_many_results_is_cut_by_dates(
     many: Any, github: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
