@@ -42,7 +42,7 @@ def replay(
     runs: list[dict[str, str]] = []
 
     def take(result: TrialResult) -> None:
-        other = "not reached" if one.side == "without" and result.hung else "missing"
+        other = "not reached" if result.cut else "missing"
         runs.append({test_id: result.outcomes.get(test_id, other) for test_id in ids})
 
     cell: Cell = "new-with" if one.side == "with" else "new-without"

@@ -171,7 +171,7 @@ class _Taking:
             seen, variant = self._seen, result.trial.variant
             is_plain = variant == PLAIN
             series = seen.plain if is_plain else seen.perturbed[variant]
-            series.add(result.trial, result.outcomes, cut=self._side == "without" and result.hung)
+            series.add(result.trial, result.outcomes, cut=result.cut)
             seen.longest[variant] = max(seen.longest.get(variant, 0.0), result.longest)
             if result.hung or result.lost:
                 seen.hung.add(variant)

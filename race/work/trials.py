@@ -65,6 +65,11 @@ class TrialResult:
     hung: bool = False
     lost: bool = False
 
+    @property
+    def cut(self) -> bool:
+        """Whether the repeat was ended at a hang, so that what has no outcome was not reached."""
+        return self.hung and self.trial.side == "without"
+
 
 def run_trials(
     container: Container,

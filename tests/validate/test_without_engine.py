@@ -18,7 +18,7 @@ from race.settings import ReliabilitySection
 from race.work.cells import Subject
 from race.work.failures import explained
 from race.work.matrix_runs import Pace, run_matrix
-from race.work.repeating import repeat
+from race.work.repeating import repeat, unsteady
 from race.work.trials import Work
 
 TEST = "tests/test_a.py::test_it"
@@ -429,3 +429,19 @@ def test_a_failure_in_another_container_of_a_side_is_not_lost(monkeypatch):
 
     with pytest.raises(EngineDown):
         repeat(_work(ScriptedEngine(decide, dies_after=2)), [TEST])
+
+
+def test_a_regression_behind_a_hang_stays_a_regression():
+    """A test that is not reached because another hangs has not failed: it is not called flaky. Tests
+    that may have broken have the full limit, whatever the fail-to-pass tests get."""
+    first, second = TEST, "tests/test_a.py::test_behind"
+
+    def decide(fixed, plan):
+        if fixed:
+            return [_outcome("failed", first), _outcome("failed", second), _ended()]
+        return [_outcome("hang", first), _ended()]
+
+    engine = ScriptedEngine(decide)
+    work = _slow(_work(engine), [], 2.0)
+    assert unsteady(work, [first, second]) == (first,)
+    assert {plan["test_seconds"] for _, plan in engine.ran} == {60.0}
