@@ -65,6 +65,8 @@ def command(
     pages = _pages(view, results)
     documents = {AUDIT: canonical(audit_document(view, f"race {__version__}")).decode()}
     _write(folder, pages | documents)
+    for name in sorted(pages | documents) if verbose else []:
+        click.echo(f"wrote {folder / name}", err=True)
     shown = sum(1 for name in pages if name.startswith("tasks/"))
     hidden = len(view.tasks) - shown
     if as_json:

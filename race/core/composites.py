@@ -58,7 +58,7 @@ def _file(path: str, parts: list[Section], before: bytes | None) -> bytes:
         index = _INDEX.search(part.head)
         found = part.modes.get("new file mode") or part.modes.get("deleted file mode")
         mode = found or (index[3] or b"").decode() if index else mode
-    return b"" if after == before else _section(path, before, after, mode or "100644", parts[0])
+    return b"" if after == before else _section(before, after, mode or "100644", parts[0])
 
 
 def _ids(section: Section) -> tuple[str, str]:
@@ -134,7 +134,7 @@ def _place(lines: list[bytes], hunk: _Hunk, wanted: int, floor: int) -> int | No
     return min(fits, key=lambda at: (abs(at - wanted), at), default=None)
 
 
-def _section(path: str, before: bytes | None, after: bytes | None, mode: str, like: Section) -> bytes:
+def _section(before: bytes | None, after: bytes | None, mode: str, like: Section) -> bytes:
     names = like.data[: like.data.find(b"\n") + 1]
     quoted = names[len(b"diff --git ") : -1]
     left, right = quoted[: len(quoted) // 2], quoted[len(quoted) // 2 + 1 :]

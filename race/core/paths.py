@@ -215,11 +215,6 @@ def _deep_module(parts: list[str], name: str) -> bool:
     return name in ("build.py", "tasks.py", "fabfile.py", "dodo.py") and bool(parts)
 
 
-def path_kind(path: str, tree: Collection[str] = ()) -> PathKind:
-    """What one path is for. For many paths of one tree make a Layout."""
-    return Layout(tree).kind(path)
-
-
 def is_code(path: str) -> bool:
     """Source code that a change of behaviour can be in: Python, Cython, C, C++, Rust."""
     return suffix_of(path.rsplit("/", 1)[-1].lower()) in _CODE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from race.core.paths import Layout, path_kind
+from race.core.paths import Layout
 
 CASES = {
     # flat and src layouts
@@ -68,7 +68,7 @@ CASES = {
 @pytest.mark.parametrize(("path", "kind"), CASES.items())
 def test_a_path_alone_tells_what_it_is_for(path: str, kind: str) -> None:
     """Common layouts are told apart without looking at the tree."""
-    assert path_kind(path) == kind
+    assert Layout().kind(path) == kind
 
 
 def test_the_tree_settles_a_testing_folder() -> None:
