@@ -279,10 +279,11 @@ def test_a_commit_of_long_ago_gets_a_runner_that_the_grader_drives(
 
 def test_a_project_that_no_runner_of_the_grader_goes_with(bench: Workbench, store: Store) -> None:
     """What the project needs at run time forbids every later pytest: rejected, and said why."""
-    setup = OF_OLD["setup.py"].replace("tests_require", "install_requires=['attrs<19'], tests_require")
+    project = '[project]\nname = "old-thing"\nversion = "1"\ndependencies = ["attrs<19"]\n'
     with pytest.raises(Unresolvable, match=r"does not go with pytest 7 or later.*attrs"):
         build_env(
-            bench, store, store.task("sample__env-12"), source({**OF_OLD, "setup.py": setup}),
+            bench, store, store.task("sample__env-12"),
+            source({"pyproject.toml": project, "old_thing.py": ""}),
             repo="sample/old", merged_at=LONG_AGO,
         )  # fmt: skip
 
