@@ -105,13 +105,32 @@ def _compiled(subject: Subject, *, code: bool) -> list[LeakFinding]:
             if item.code is not code:
                 continue
             path = item.path + (f"!{item.inside}" if item.inside else "")
-            touched = [f for f in subject.wanted.fix_files if _stem(f.path) == item.stem]
-            told = _stranger(subject, item) if not touched else None
-            for file in touched:
-                told = told or _told_by(subject, item, file)
+            told = None
+            for file in subject.wanted.fix_files:
+                if _stem(file.path) == item.stem and _may_be_of(subject, item, file):
+                    told = told or _told_by(subject, item, file)
+            told = told or _stranger(subject, item)
             if told:
                 found.append(_leaf(path, number, *told))
     return found
+
+
+def _may_be_of(subject: Subject, item: Compiled, file: PatchedFile) -> bool:
+    """Whether byte-code of a patched file's name can be of that file, and not of a namesake elsewhere.
+
+    Every package has an `__init__`: that is told by its folder. Any other is one as long as no source
+    of its own lies where it should.
+    """
+    of = file.path.rpartition("/")[0].rpartition("/")[2]
+    if source_of(item.inside or item.path).rpartition("/")[0].rpartition("/")[2] == of:
+        return True
+    return not item.stem.startswith("__") and not _searched(subject, item)
+
+
+def _searched(subject: Subject, item: Compiled) -> bool:
+    """Whether a source of its size lies where it should: it was itself searched."""
+    source = subject.view.final.get(source_of(item.path)) if not item.inside else None
+    return source is not None and item.source_size in (-1, source[1].size)
 
 
 def _stem(path: str) -> str:
@@ -131,11 +150,19 @@ def _told_by(subject: Subject, item: Compiled, file: PatchedFile) -> tuple[str, 
 
 
 def _stranger(subject: Subject, item: Compiled) -> tuple[str, str] | None:
-    """What byte-code of another name tells, when no source of its size lies where it should: a
-    source that is there was itself searched."""
-    source = subject.view.final.get(source_of(item.path)) if not item.inside else None
-    if source is not None and item.source_size in (-1, source[1].size):
+    """What byte-code of any name tells when its source is not there."""
+    if not item.code or _searched(subject, item):
         return None
+    sizes = {
+        len(base) + file.grown: file.path
+        for file in subject.wanted.fix_files
+        if file.grown
+        and _stem(file.path) == item.stem
+        and (base := subject.view.text(f"{subject.view.workdir}/{file.path}")) is not None
+    }
+    if item.source_size in sizes:
+        what = f"compiled from a source of the size that the fixed {sizes[item.source_size]} has"
+        return what, f"{item.source_size} bytes"
     if not telling(item.names):
         return None
     return "names that first appear with the fix, without their source", ", ".join(item.names[:8])
