@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import shutil
 import subprocess
+import sys
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
@@ -168,8 +171,25 @@ def test_a_record_that_names_another_image_is_one_finding(release: Path) -> None
     assert finding.message.startswith(f"seal.json names {other.ref} by recipe eeeeeeeeeeee, but ")
 
 
+def verified(store: Store, task: TaskFolder, bench: Workbench) -> dict[str, bytes]:
+    """One undisturbed check: everything in the task's folder afterwards."""
+    tally = run_stage(
+        stage_named("verify"), store, bench, [task.id], force=True,
+        progress=Progress("verify", 1, quiet=True),
+    )  # fmt: skip
+    assert tally.done + tally.rejected == [task.id]
+    return {path.name: path.read_bytes() for path in task.path.iterdir()}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(release: Path, bench: Workbench) -> dict[str, bytes]:
+    """What a check of the smallest task writes when nothing disturbs it."""
+    store = Store(release)
+    return verified(store, smallest(store), bench)
+
+
 def test_a_check_without_images_of_the_release_gives_the_same_record(
-    release: Path, bench: Workbench, engine: Engine
+    release: Path, bench: Workbench, engine: Engine, undisturbed: dict[str, bytes]
 ) -> None:
     """With its images gone, a task is rebuilt from its folder; two checks write the same bytes."""
     store = Store(release)
@@ -180,16 +200,66 @@ def test_a_check_without_images_of_the_release_gives_the_same_record(
     assert sealed.test_image
     for image in (sealed.env_image, sealed.test_image):
         engine.remove_image(image.ref)
-    records = []
-    for _ in range(2):
-        tally = run_stage(
-            stage_named("verify"), store, bench, [task.id], force=True,
-            progress=Progress("verify", 1, quiet=True),
-        )  # fmt: skip
-        assert tally.done == [task.id]
-        records.append((task.path / "verify.json").read_bytes())
-    assert records[0] == records[1]
+    assert verified(store, task, bench) == undisturbed
     assert engine.image(sealed.test_image.ref)
+
+
+KILLS, LONGEST = 4, 6.0
+"""A check of this task takes about as many seconds, so that any of its steps can be hit."""
+
+
+def containers_of(instance_id: str) -> list[str]:
+    """Ids of all containers, running or not, that were made of this task's images."""
+    listing = ["docker", "ps", "-aq", "--filter", f"label=race.instance={instance_id}"]
+    return subprocess.run(listing, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_a_check_that_is_killed_and_resumed_gives_the_same_record(
+    release: Path, undisturbed: dict[str, bytes]
+) -> None:
+    """SIGKILL at random moments; the check that is let finish writes the same bytes, leaves nothing."""
+    task = smallest(Store(release))
+    command = [sys.executable, "-m", "race", "verify", str(release), task.id]
+    moments, hit = random.Random(20261130), 0
+    for _ in range(KILLS):
+        (task.path / "verify.json").unlink(missing_ok=True)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(moments.uniform(0.3, LONGEST))
+        hit += process.poll() is None
+        process.kill()
+        process.wait()
+    assert hit >= KILLS // 2, "the check was over before it was killed"
+    (task.path / "verify.json").unlink(missing_ok=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {path.name: path.read_bytes() for path in task.path.iterdir()} == undisturbed
+    assert containers_of(task.id) == []
+    assert not list(release.rglob(".writing-*"))
+
+
+def test_a_task_that_flips_between_two_checks_is_unstable(
+    release: Path, bench: Workbench, undisturbed: dict[str, bytes], tmp_path: Path
+) -> None:
+    """The same recipes held once and once they did not: rejected, with the runs of both checks."""
+    copy = tmp_path / "release"
+    shutil.copytree(release, copy)
+    store = Store(copy)
+    task = smallest(store)
+    *_, last = checks = json.loads(task.evidence_path("checks.json").read_bytes())
+    assert last["stood"]
+    checks[:] = [last | {"stood": False}]
+    task.evidence("checks.json", json.dumps(checks).encode())
+    verified(store, task, bench)
+    record = task.read(Verified)
+    assert record
+    assert not record.accepted
+    (finding,) = [f for f in record.findings if f.rule == "unstable"]
+    runs = [run.run_id for run in (*record.gold, *record.empty)]
+    assert runs
+    assert set(runs).isdisjoint(last["runs"])
+    for run_id in (*last["runs"], *runs):
+        assert run_id in finding.message
+    assert record.exclusion == finding.message
 
 
 def test_a_foreign_list_is_checked_row_by_row(release: Path, bench: Workbench, tmp_path: Path) -> None:
