@@ -55,8 +55,9 @@ def command(
     as_json: bool,
     verbose: int,
 ) -> int:
-    """Run an agent on sealed tasks: at most 100 steps, no network, graded as it stands.
+    """Run an agent on sealed tasks: limited steps, no network, graded as it stands.
 
+    The limits are those of release.toml: 100 steps unless it says otherwise.
     Attempts that were made are not made again, so that a killed run goes on where it stopped; ask for
     more of them with a larger --attempts. Runs go to R/local/runs.jsonl, submissions and trajectories
     beside it.

@@ -37,7 +37,7 @@ def known_clones(store: Store, given: dict[str, Path], workspace: dict[str, str]
 @click.option(
     "--clone", type=click.Path(path_type=Path), help="A local clone to mine first; needs --repo."
 )
-@click.option("--repo", help="OWNER/NAME of the clone.")
+@click.option("--repo", metavar="OWNER/NAME", help="The clone's project.")
 @jobs_option
 @force_option
 @here_option

@@ -94,7 +94,7 @@ def histories(
     help="Pull requests that a clone does not show: JSON lines with number, merge_commit and more.",
 )
 @click.option("--github", multiple=True, metavar="OWNER/NAME", help="A project on GitHub.")
-@click.option("--api-url", default="", help="Another server that speaks GitHub's API.")
+@click.option("--api-url", metavar="URL", default="", help="Another server that speaks GitHub's API.")
 @click.option(
     "--search",
     "searches",
@@ -109,8 +109,8 @@ def histories(
     type=click.Path(path_type=Path),
     help="Write what the source told, for --pull-requests of a later run over a clone.",
 )
-@click.option("--since", type=_day_type, help="Merged on or after this day (UTC).")
-@click.option("--until", type=_day_type, help="Merged before this day (UTC).")
+@click.option("--since", type=_day_type, metavar="YYYY-MM-DD", help="Merged on or after this day (UTC).")
+@click.option("--until", type=_day_type, metavar="YYYY-MM-DD", help="Merged before this day (UTC).")
 @click.option("--limit", type=click.IntRange(1), help="Look at this many new pull requests at most.")
 @click.option(
     "--second-opinion", "model", metavar="MODEL", help="A model for what the rules leave open."

@@ -9,7 +9,7 @@ from typing import Any
 from race.core.contamination import Study
 from race.core.figures import era_figure, gap_figure
 from race.core.intervals import Estimate
-from race.core.leaderboard import SLICES, Entry, Leaderboard
+from race.core.leaderboard import SLICES, Entry, Leaderboard, Pair
 from race.core.runs import Grid, RunCounts
 from race.core.scripted import PREFIX
 from race.core.site.rates import Rate, amount, rate
@@ -49,39 +49,8 @@ def leaderboard_page(view: ReleaseView, results: Results | None) -> dict[str, An
         return {"rows": [], "slices": [], "pairs": [], "soma": None, "notes": [], "study": None}
     few = view.minimum_count
     top = max((k for entry in results.board.entries for k in entry.pass_at), default=1)
-    rows = []
-    for entry in results.board.entries:
-        best = entry.pass_at.get(top)
-        rows.append(
-            {
-                "name": entry.name,
-                "scripted": is_scripted(entry.name),
-                "rank": entry.rank,
-                "rate": rate(entry.pass_at_1, few),
-                "best": rate(best, few) if top > 1 else None,
-                "tasks": entry.tasks,
-                "attempts": entry.attempts,
-                "cost": amount(entry.cost_per_task, 2, "$"),
-                "cost_resolved": amount(entry.cost_per_resolved, 2, "$"),
-                "tokens": amount(entry.tokens),
-                "steps": amount(entry.steps, 1),
-                "limit": percent(entry.ended.get("step_limit")),
-                "timeout": percent(entry.ended.get("timeout")),
-                "accidents": entry.accidents,
-            }
-        )
-    pairs = [
-        {
-            "first": pair.first,
-            "second": pair.second,
-            "tasks": pair.difference.n,
-            "difference": _points(pair.difference),
-            "p": f"{pair.p:.4f}",
-            "p_adjusted": f"{pair.p_adjusted:.4f}",
-            "apart": pair.apart,
-        }
-        for pair in results.board.pairs
-    ]
+    rows = [_entrant(entry, top, few) for entry in results.board.entries]
+    pairs = [_compared(pair) for pair in results.board.pairs]
     return {
         "rows": rows,
         "top": top,
@@ -94,6 +63,39 @@ def leaderboard_page(view: ReleaseView, results: Results | None) -> dict[str, An
         "unverified": len({t.id for t in view.tasks if t.state == "pending"} & _ran(results.grid)),
         "study": era_section(results.study),
         "seed": results.board.seed,
+    }
+
+
+def _entrant(entry: Entry, top: int, few: int) -> dict[str, Any]:
+    """A row of the leaderboard; `top` is the largest k of pass@k that the table has."""
+    return {
+        "name": entry.name,
+        "scripted": is_scripted(entry.name),
+        "rank": entry.rank,
+        "rate": rate(entry.pass_at_1, few),
+        "best": rate(entry.pass_at.get(top), few) if top > 1 else None,
+        "tasks": entry.tasks,
+        "attempts": entry.attempts,
+        "cost": amount(entry.cost_per_task, 2, "$"),
+        "cost_resolved": amount(entry.cost_per_resolved, 2, "$"),
+        "tokens": amount(entry.tokens),
+        "steps": amount(entry.steps, 1),
+        "limit": percent(entry.ended.get("step_limit")),
+        "timeout": percent(entry.ended.get("timeout")),
+        "accidents": entry.accidents,
+    }
+
+
+def _compared(pair: Pair) -> dict[str, Any]:
+    """A row of the table of pairs."""
+    return {
+        "first": pair.first,
+        "second": pair.second,
+        "tasks": pair.difference.n,
+        "difference": _points(pair.difference),
+        "p": f"{pair.p:.4f}",
+        "p_adjusted": f"{pair.p_adjusted:.4f}",
+        "apart": pair.apart,
     }
 
 
