@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from race.cli import run
+from race.core.sealed import Sealed
 from race.store import Store
 from race.work.manifests import write_manifest
 
@@ -87,3 +88,19 @@ def test_before_the_seal_the_document_says_that_nothing_was_audited(
     found = document(mined_release, tmp_path / "site")
     assert (found["images"], found["probes"]) == ([], [])
     assert found["counts"]["not_audited"] == found["counts"]["tasks"] == 8
+
+
+def test_an_audit_that_is_due_again_says_so(release: Path, tmp_path: Path) -> None:
+    """When what a seal read has changed, document and page say that the audit is an earlier one."""
+    before = document(release, tmp_path / "before")
+    assert before["counts"]["outdated"] == 0
+    assert all(image["current"] for image in before["images"])
+    assert "due again" not in (tmp_path / "before" / "leak-audit.html").read_text()
+    task = Store(release).task("acme__flow-1")
+    record = task.read(Sealed)
+    assert record is not None
+    task.write(record.model_copy(update={"inputs": {"rules": "earlier"}}))
+    after = document(release, tmp_path / "after")
+    assert after["counts"]["outdated"] == 1
+    assert [i["instance_id"] for i in after["images"] if not i["current"]] == ["acme__flow-1"]
+    assert "due again" in (tmp_path / "after" / "leak-audit.html").read_text()

@@ -3,11 +3,13 @@
     {"schema": 1, "release": {...}, "made_by": "race 0.1.0", "counts": {...},
      "opened": [...], "not_opened": [...],
      "probes": [{"name", "title", "group", "image", "passed", "found", "not_checked", ...}],
-     "images": [{"instance_id", "image", "ref", "recipe", "digest", "clean", "probes", "not_checked"}]}
+     "images": [{"instance_id", "image", "ref", "recipe", "digest", "current", "clean", "probes",
+                 "not_checked"}]}
 
 `probes` has one row for each probe and kind of image, counted over all tasks. `images` tells of
 public tasks only, each probe with its findings (path, layer, what; no excerpt) or why it was not
-checked. A private task adds to the counts and is named nowhere.
+checked. An image is `current` unless what its seal read, the auditor's own rules among it, has changed
+since. A private task adds to the counts and is named nowhere.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ _PREFIX = "grading image: "
 
 def audit_document(view: ReleaseView, made_by: str) -> dict[str, Any]:
     """The document, ready for JSON."""
-    audited = [task for task in view.tasks if task.sealed is not None and task.sealed.probes]
+    audited = audited_tasks(view)
     public = [task for task in audited if not task.private]
     return {
         "schema": SCHEMA,
@@ -37,14 +39,30 @@ def audit_document(view: ReleaseView, made_by: str) -> dict[str, Any]:
             "tasks": len(view.tasks),
             "audited": len(audited),
             "not_audited": len(view.tasks) - len(audited),
-            "clean": sum(all(image["clean"] for image in images_of(task)) for task in audited),
+            "clean": sum(is_clean(task) for task in audited),
+            "outdated": sum(is_outdated(task) for task in audited),
             "private": sum(task.private for task in audited),
         },
         "opened": list(OPENED),
         "not_opened": list(NOT_OPENED),
-        "probes": _rows(audited),
+        "probes": probe_rows(audited),
         "images": [image for task in public for image in images_of(task)],
     }
+
+
+def audited_tasks(view: ReleaseView) -> list[TaskView]:
+    """Tasks whose images were audited, shipped or rejected."""
+    return [task for task in view.tasks if task.sealed is not None and task.sealed.probes]
+
+
+def is_clean(task: TaskView) -> bool:
+    """Every probe of both images was checked and passed."""
+    return all(image["clean"] for image in images_of(task))
+
+
+def is_outdated(task: TaskView) -> bool:
+    """The audit is due again: what it read has changed since."""
+    return task.stages.get("seal") == "stale"
 
 
 def images_of(task: TaskView) -> list[dict[str, Any]]:
@@ -65,6 +83,7 @@ def images_of(task: TaskView) -> list[dict[str, Any]]:
                 "image": kind,
                 **_names(recipe),
                 "digest": task.images.get("env" if kind == AGENT else "test"),
+                "current": not is_outdated(task),
                 "clean": all(probe.passed and probe.checked for probe in probes),
                 "probes": [_probe(probe) for probe in probes],
                 "not_checked": list(_remarks(sealed.not_checked, kind)),
@@ -96,7 +115,8 @@ def _remarks(remarks: Sequence[str], kind: str) -> Iterator[str]:
             yield remark.removeprefix(_PREFIX)
 
 
-def _rows(audited: Sequence[TaskView]) -> list[dict[str, Any]]:
+def probe_rows(audited: Sequence[TaskView]) -> list[dict[str, Any]]:
+    """One row for each probe and kind of image: how often it passed, found, was not checked."""
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for task in audited:
         assert task.sealed is not None

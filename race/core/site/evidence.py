@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 from race.core.leaks.unpack import NOT_OPENED, OPENED
 from race.core.sealed import ProbeResult
-from race.core.site.audit_document import images_of
+from race.core.site.audit_document import (
+    audited_tasks,
+    images_of,
+    is_clean,
+    is_outdated,
+    probe_rows,
+)
 from race.core.site.standings import Results, era_section
 from race.core.site.view import ReleaseView, TaskView, steps
 from race.core.text_table import percent
@@ -42,79 +47,42 @@ def methodology_page(view: ReleaseView, results: Results | None) -> dict[str, An
     }
 
 
-@dataclass
-class ProbeRow:
-    """One probe over all images: how often it passed, was not checked, found something."""
-
-    name: str
-    title: str
-    image: str
-    passed: int = 0
-    failed: int = 0
-    unchecked: int = 0
-    findings: list[tuple[str, Any]] = field(default_factory=list)
-    hidden: int = 0
-
-
 def audit_page(view: ReleaseView) -> dict[str, Any]:
     """Every probe that ran on a shipped or rejected image. Private tasks count; theirs are not shown."""
-    audited = [task for task in view.tasks if task.sealed is not None and task.sealed.probes]
-    rows: dict[tuple[str, str], ProbeRow] = {}
-    for task in audited:
-        assert task.sealed is not None
-        for image, probes in (("agent", task.sealed.probes), ("grading", task.sealed.test_probes)):
-            for probe in probes:
-                _count(rows.setdefault((image, probe.name), _row(image, probe)), task, probe)
+    audited = audited_tasks(view)
+    public = [task for task in audited if not task.private]
     return {
         "audited": len(audited),
-        "private": sum(task.private for task in audited),
-        "clean": sum(_clean(task) for task in audited),
-        "rows": list(rows.values()),
+        "private": len(audited) - len(public),
+        "clean": sum(is_clean(task) for task in audited),
+        "outdated": sum(is_outdated(task) for task in audited),
+        "rows": probe_rows(audited),
         "opened": OPENED,
         "not_opened": NOT_OPENED,
         "tasks": [
             {
                 "task": task,
-                "clean": _clean(task),
-                "found": _found(task),
-                "probes": len(task.sealed.probes) + len(task.sealed.test_probes) if task.sealed else 0,
+                "clean": is_clean(task),
+                "outdated": is_outdated(task),
+                "found": sum(len(probe.findings) for probe in _probes(task)),
+                "probes": len(_probes(task)),
                 "not_checked": task.sealed.not_checked if task.sealed else (),
                 "fragments": task.sealed.fragments if task.sealed else None,
                 "images": images_of(task),
             }
-            for task in audited
-            if not task.private
+            for task in public
+        ],
+        "findings": [
+            (task.id, probe.name, finding)
+            for task in public
+            for probe in _probes(task)
+            for finding in probe.findings
         ],
     }
 
 
-def _row(image: str, probe: ProbeResult) -> ProbeRow:
-    return ProbeRow(probe.name, probe.title, image)
-
-
-def _count(row: ProbeRow, task: TaskView, probe: ProbeResult) -> None:
-    if not probe.checked:
-        row.unchecked += 1
-    elif probe.passed:
-        row.passed += 1
-    else:
-        row.failed += 1
-    if task.private:
-        row.hidden += len(probe.findings)
-    else:
-        row.findings += [(task.id, finding) for finding in probe.findings]
-
-
-def _found(task: TaskView) -> int:
-    probes = (*task.sealed.probes, *task.sealed.test_probes) if task.sealed is not None else ()
-    return sum(len(probe.findings) for probe in probes)
-
-
-def _clean(task: TaskView) -> bool:
-    sealed = task.sealed
-    return sealed is not None and all(
-        probe.passed and probe.checked for probe in (*sealed.probes, *sealed.test_probes)
-    )
+def _probes(task: TaskView) -> list[ProbeResult]:
+    return [*task.sealed.probes, *task.sealed.test_probes] if task.sealed is not None else []
 
 
 def _exclusions(view: ReleaseView) -> dict[str, Any]:
