@@ -266,3 +266,18 @@ def test_a_file_in_place_of_the_folder_is_said(release, tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert run(["report", str(release), "--output", str(tmp_path / "file" / "site")]) == 4
     assert "cannot write: Not a directory" in capsys.readouterr().err
+
+
+def test_turned_down_for_a_rare_reason_is_named_first(release, tmp_path):
+    """Where many are turned down for one reason, the others are not lost behind them."""
+    rows = []
+    for number in range(100, 500):
+        rule = "no-tests" if number == 499 else "no-product-code"
+        finding = {"rule": rule, "message": f"because of {rule}", "severity": "error"}
+        name = f"acme__flow-{number}"
+        rows.append({"instance_id": name, "pr": number, "title": "T", "findings": [finding]})
+    (release / "rejected.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report(release, tmp_path / "site")
+    text = check(tmp_path / "site" / "tasks.html").text
+    assert text.index("acme__flow-499") < text.index("acme__flow-100")
+    assert "100 more are in the release's rejected.jsonl" in text

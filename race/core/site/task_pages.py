@@ -15,7 +15,7 @@ from race.core.site.view import ReleaseView, TaskView
 from race.core.text_table import percent
 
 LISTED = 300
-"""Pull requests that mining turned down are named up to this many; all are counted."""
+"""Pull requests that mining turned down are named up to this many, rare reasons first."""
 
 
 def tasks_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
@@ -28,6 +28,7 @@ def tasks_page(view: ReleaseView, results: Results | None) -> dict[str, Any]:
     turned_down = [_turned_down(row) for row in view.turned_down]
     rules = Counter(row["rule"] for row in turned_down)
     listed = [row for row in turned_down if row["id"] not in hidden]
+    listed.sort(key=lambda row: (rules[row["rule"]], row["rule"]))
     return {
         "merged": (min(merged), max(merged)) if merged else None,
         "shipped": [_line(task, results, view.minimum_count) for task in shipped],
