@@ -212,6 +212,15 @@ def test_what_was_rejected_earlier_is_counted(store: Store) -> None:
     assert tally.line("validate") == "validate: 4 done + 0 skipped + 1 rejected + 0 pending = 5"
 
 
+def test_what_waits_for_an_earlier_stage_is_no_success(store: Store) -> None:
+    """A stage that could not look at a task does not end as if nothing was left to do."""
+    (store.task(IDS[0]).path / "mine.json").unlink()
+    tally = run(store, accept)
+    assert tally.pending == [IDS[0]]
+    assert tally.accidents == {IDS[0]: "waits for mine"}
+    assert tally.exit_code == Missing.exit_code
+
+
 class Engineless:
     """An engine that has stopped answering."""
 

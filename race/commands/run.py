@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from race.core.attempts import ACCIDENT, Attempt, as_row, contestant
-from race.errors import Accident, EngineDown, RaceError
+from race.errors import Accident, EngineDown, Missing, RaceError
 from race.options import (
     force_option,
     ids_argument,
@@ -105,9 +105,9 @@ def _run(
             tally.rejected.append(instance_id)
             progress.finished(instance_id, standing["verdict"])
         elif standing["stages"]["seal"] != "accepted":
-            tally.pending.append(instance_id)
             due_first = next(name for name, state in standing["stages"].items() if state != "accepted")
-            progress.finished(instance_id, f"waits for {due_first}")
+            tally.leave(instance_id, Missing(f"waits for {due_first}"))
+            progress.finished(instance_id, f"waits for {due_first}; run `race {due_first}` first")
         else:
             ready.append(given(store, store.task(instance_id)))
     stop: list[str] = []

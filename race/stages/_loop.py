@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from race.core.records import Finding, StageRecord
-from race.errors import Accident, BuildFailed, EngineDown, RaceError, Rejection
+from race.errors import Accident, BuildFailed, EngineDown, Missing, RaceError, Rejection
 from race.options import (
     force_option,
     here_option,
@@ -59,7 +59,8 @@ def run_stage(
 ) -> Tally:
     """Run a stage over tasks. The caller holds the release's lock.
 
-    A rejection is recorded and the next task goes on. An accident records nothing, nor does what only
+    A rejection is recorded and the next task goes on. A task that waits for an earlier stage stays
+    pending, as one for which something is missing. An accident records nothing, nor does what only
     the user can provide; when the engine is down, no further task is started. An interrupt ends the
     containers of running tasks, which then record nothing; a bug goes up after running tasks have
     ended.
@@ -72,8 +73,10 @@ def run_stage(
         task = store.task(instance_id)
         why = blocked_by(task, store, stage.name)
         if why is not None:
-            rejected = why.startswith("rejected")
-            (tally.rejected if rejected else tally.pending).append(instance_id)
+            if why.startswith("rejected"):
+                tally.rejected.append(instance_id)
+            else:
+                tally.leave(instance_id, Missing(why))
             progress.finished(instance_id, why)
             continue
         record = task.read(stage.record)
