@@ -21,6 +21,9 @@ from race.core.attempts import Attempt
 from race.core.tiered import Tiered
 from race.errors import EngineDown, UsageError
 from race.ports import Container, ContainerSpec, Engine
+from race.progress import Progress
+from race.settings import Workspace
+from race.stages.mine import mine_release
 from race.stages.tier import agents
 from race.store import Store
 from race.work.attempt import attempt, given
@@ -73,6 +76,24 @@ def test_bad_calls_are_one_line(
     (tmp_path / "release.toml").write_text(HEAD.format("true"))
     assert run(["run", str(tmp_path), *arguments]) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_task_that_is_not_sealed_is_no_success(
+    tmp_path: Path, sample_project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What could not be run is pending, says what to do first, and is not exit 0."""
+    (tmp_path / "release.toml").write_text(HEAD.format("true"))
+    bench = Workbench(Workspace())
+    clones = {"sample/brook": sample_project}
+    mine_release(Store(tmp_path), bench, clones, progress=Progress("mine", 1, quiet=True))
+
+    class Idle:
+        def sweep(self) -> int:
+            return 0
+
+    bench.engine = Idle()  # type: ignore[assignment]
+    assert run(["run", str(tmp_path), TASK, "--agent", "scripted/half"], workbench=bench) == 3
+    assert "waits for validate; run `race validate` first" in capsys.readouterr().err
 
 
 @pytest.mark.engine
