@@ -53,8 +53,8 @@ class Work:
 class TrialResult:
     """One repeat: outcome per id and how the failing ones failed.
 
-    `longest` is the longest wait for something that came: a test that passed, or the first test (but
-    not the first of a launcher, which waits for the interpreter as well).
+    `longest` is the longest wait for something that came: a test that passed, or in a plain repeat the
+    first test (but not the first of a launcher, which waits for the interpreter as well).
     `hung` says that a test was ended at its limit, `lost` that a file was while it was imported.
     """
 
@@ -87,7 +87,7 @@ def run_trials(
         kind, seen = event.get("event"), found[number]
         if kind == "start" and not running:
             running = True
-            if begun:
+            if begun and seen.trial.variant == PLAIN:
                 seen.longest = time.monotonic() - begun
         elif kind == "outcome":
             test_id, outcome = str(event["id"]), str(event["outcome"])
