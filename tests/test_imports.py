@@ -105,6 +105,16 @@ def test_only_the_workbench_defers_imports() -> None:
                     assert not deferred, f"{path}:{node.lineno} defers an import of race"
 
 
+def test_stages_and_commands_do_not_import_each_other() -> None:
+    """What several need is in work/; a stage may use the loop over tasks, nothing else of theirs."""
+    for path in modules():
+        if path.parent.name not in ("stages", "commands"):
+            continue
+        used = {name for name in imports(path) if name.startswith(("race.stages.", "race.commands."))}
+        others = {name for name in used if not name.startswith("race.stages._loop")}
+        assert not others, f"{path} may not import {sorted(others)}"
+
+
 def test_help_imports_nothing_heavy() -> None:
     """`race --help` pays for click alone: no scipy, docker, GitHub, git or model library is loaded."""
     code = (

@@ -19,9 +19,9 @@ from race.options import (
 )
 from race.progress import Progress
 from race.stages._loop import run_stage
-from race.stages.mine import mine_release
 from race.store import STAGE_ORDER, Store
 from race.work.manifests import write_manifest
+from race.work.mining_run import mine_release
 from race.work.stage import stage_named
 from race.work.tally import Tally
 

@@ -16,20 +16,17 @@ from race.errors import UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
 from race.ports import History
 from race.progress import Progress
-from race.stages._mining import (
+from race.store import Store, TaskFolder
+from race.work.mining_run import (
     Order,
     compose,
     mine_histories,
-    mine_release,
     remember,
     remember_servers,
 )
-from race.store import Store, TaskFolder
 from race.work.pull_request_facts import read_facts, write_facts
 from race.work.stage import Desk, Stage
 from race.workbench import Workbench
-
-__all__ = ["STAGE", "command", "mine_release"]
 
 _REPO = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9_.][\w.-]*$")
 

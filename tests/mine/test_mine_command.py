@@ -20,9 +20,9 @@ from race.core.records import Mined
 from race.ports import ModelReply
 from race.progress import Progress
 from race.settings import MineSection
-from race.stages._mining import Order, mine_histories
 from race.store import Store
 from race.work.mining import judge
+from race.work.mining_run import Order, mine_histories
 from race.work.rejected import read_rejected
 
 REPO = "someone/project"

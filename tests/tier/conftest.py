@@ -20,12 +20,12 @@ from race.core.specified import Specified
 from race.core.validated import Validated
 from race.ports import ExecResult
 from race.progress import Progress
-from race.stages.mine import mine_release
 from race.stages.seal import STAGE as SEAL
 from race.stages.specify import STAGE as SPECIFY
 from race.stages.validate import STAGE as VALIDATE
 from race.store import Store, TaskFolder
 from race.work.environments import build_env, env_ref
+from race.work.mining_run import mine_release
 from race.work.test_image import TestImage, build_test
 from race.workbench import Workbench
 

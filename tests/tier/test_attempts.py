@@ -23,10 +23,10 @@ from race.errors import EngineDown, UsageError
 from race.ports import Container, ContainerSpec, Engine
 from race.progress import Progress
 from race.settings import Workspace
-from race.stages.mine import mine_release
 from race.stages.tier import agents
 from race.store import Store
 from race.work.attempt import attempt, given
+from race.work.mining_run import mine_release
 from race.work.run_log import RunLog
 from race.work.submission import take_submission
 from race.workbench import Workbench

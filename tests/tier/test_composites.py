@@ -12,9 +12,9 @@ from race.core.composites import combine
 from race.core.records import Mined
 from race.errors import Malformed, Rejection
 from race.progress import Progress
-from race.stages.mine import mine_release
 from race.store import Store
 from race.work.composing import mine_composites
+from race.work.mining_run import mine_release
 from race.workbench import Workbench
 
 HEAD = """\
