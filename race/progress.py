@@ -9,7 +9,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
@@ -20,14 +20,17 @@ class Progress:
 
     def __init__(self, title: str, total: int, *, verbose: int = 0, quiet: bool = False) -> None:
         self.title, self.total, self.verbose, self.quiet = title, total, verbose, quiet
-        self._done, self._started, self._lock = 0, time.monotonic(), threading.Lock()
+        self._done, self._idle = 0, 0
+        self._started, self._lock = time.monotonic(), threading.Lock()
         self._live = sys.stderr.isatty() and not quiet
         self._doing: dict[str, str] = {}
 
     def _remaining(self) -> str:
-        if not self._done or self._done >= self.total:
+        """What is left, by the pace of the tasks that were worked on."""
+        worked = self._done - self._idle
+        if not worked or self._done >= self.total:
             return ""
-        seconds = (time.monotonic() - self._started) / self._done * (self.total - self._done)
+        seconds = (time.monotonic() - self._started) / worked * (self.total - self._done)
         return f", about {_span(seconds)} left"
 
     def doing(self, subject: str, what: str) -> None:
@@ -42,11 +45,18 @@ class Progress:
     def finished(self, subject: str, outcome: str) -> None:
         """One task is through; a line with the count and an estimate of what is left."""
         with self._lock:
-            self._done += 1
-            self._doing.pop(subject, None)
-            self._line(
-                f"{self.title}: [{self._done}/{self.total}] {subject}: {outcome}{self._remaining()}"
-            )
+            self._count(subject, outcome, self._remaining)
+
+    def passed(self, subject: str, why: str) -> None:
+        """One task on which there was nothing to do: counted, with no say in the estimate."""
+        with self._lock:
+            self._idle += 1
+            self._count(subject, why, lambda: "")
+
+    def _count(self, subject: str, outcome: str, left: Callable[[], str]) -> None:
+        self._done += 1
+        self._doing.pop(subject, None)
+        self._line(f"{self.title}: [{self._done}/{self.total}] {subject}: {outcome}{left()}")
 
     def say(self, line: str) -> None:
         """A line of its own."""

@@ -103,11 +103,11 @@ def _run(
         standing = stands(store, instance_id)
         if standing["state"] == "rejected":
             tally.rejected.append(instance_id)
-            progress.finished(instance_id, standing["verdict"])
+            progress.passed(instance_id, standing["verdict"])
         elif standing["stages"]["seal"] != "accepted":
             due_first = next(name for name, state in standing["stages"].items() if state != "accepted")
             tally.leave(instance_id, Missing(f"waits for {due_first}"))
-            progress.finished(instance_id, f"waits for {due_first}; run `race {due_first}` first")
+            progress.passed(instance_id, f"waits for {due_first}; run `race {due_first}` first")
         else:
             ready.append(given(store, store.task(instance_id)))
     stop: list[str] = []

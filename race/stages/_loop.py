@@ -77,7 +77,7 @@ def run_stage(
                 tally.rejected.append(instance_id)
             else:
                 tally.leave(instance_id, Missing(why))
-            progress.finished(instance_id, why)
+            progress.passed(instance_id, why)
             continue
         record = task.read(stage.record)
         current = record is not None and record.inputs == stage.inputs(task, store)
@@ -87,7 +87,7 @@ def run_stage(
             current = stage.made(task, store, bench)
         if current and record is not None and not force:
             (tally.skipped if record.accepted else tally.rejected).append(instance_id)
-            progress.finished(instance_id, "nothing is due" if record.accepted else "rejected before")
+            progress.passed(instance_id, "nothing is due" if record.accepted else "rejected before")
             continue
         due.append(instance_id)
     _run_due(stage, store, bench, due, jobs, tally, progress)
@@ -150,7 +150,7 @@ def _run_due(
                 future.cancel()
     for instance_id in waiting:
         tally.leave(instance_id, f"not started: {stopped}")
-        progress.finished(instance_id, f"pending, not started: {stopped}")
+        progress.passed(instance_id, f"pending, not started: {stopped}")
 
 
 def _outcome(record: StageRecord) -> str:

@@ -57,8 +57,9 @@ def command(
 ) -> int:
     """Run all six stages in order: mine, validate, specify, seal, tier, verify.
 
-    Mines the clones that are known (from --clone, race.toml, or earlier mining on this machine);
-    without any it goes on with the tasks that the release already has.
+    Mines the clones that are known (from --clone, race.toml, or earlier mining on this machine)
+    between `since` and `until` of release.toml's [mine]; without a clone it goes on with the tasks
+    that the release already has.
 
     \b
     Examples:
