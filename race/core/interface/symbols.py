@@ -73,7 +73,6 @@ class Variable:
     annotation: ast.expr | None = None
     owner: Class | None = None
     function: Function | None = None
-    on_self: bool = False
 
 
 @dataclass(eq=False)

@@ -129,7 +129,7 @@ def read_class(node: ast.ClassDef, module: str, path: str, outer: str = "") -> C
                 if target.id == "__slots__" and value is not None:
                     for constant in ast.walk(value):
                         if isinstance(constant, ast.Constant) and isinstance(constant.value, str):
-                            slot = Variable(constant.value, module, path, owner=cls, on_self=True)
+                            slot = Variable(constant.value, module, path, owner=cls)
                             found.setdefault(constant.value, slot)
     for symbol in list(found.values()):
         if isinstance(symbol, Function) and symbol.bound and symbol.node.args.args:
@@ -152,6 +152,4 @@ def _self_attributes(method: Function, cls: Class) -> Iterator[Variable]:
                 and isinstance(target.value, ast.Name)
                 and target.value.id == own
             ):
-                yield Variable(
-                    target.attr, cls.module, cls.path, value, annotation, cls, method, on_self=True
-                )
+                yield Variable(target.attr, cls.module, cls.path, value, annotation, cls, method)
