@@ -77,8 +77,10 @@ def _mine_one(
             known.append(before)
         else:
             due.append(request)
-    due = due[: order.limit] if order.limit is not None else due
-    progress.say(f"mine: {history.repo}: {len(due)} pull requests to look at, {len(known)} known")
+    later = due[order.limit :] if order.limit is not None else []
+    due = due[: len(due) - len(later)]
+    rest = f", {len(later)} more left for later by --limit" if later else ""
+    progress.say(f"mine: {history.repo}: {len(due)} pull requests to look at, {len(known)} known{rest}")
     if not listed:
         progress.say(f"mine: {history.repo}: {history.when_empty}")
     found: list[Mined] = []

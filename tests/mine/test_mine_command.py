@@ -246,6 +246,7 @@ def test_dates_and_limit_choose(small: Any, release: Path, capsys: pytest.Captur
     assert mine(release, small, "--since", "2100-01-01") == 0
     assert "= 0" in capsys.readouterr().out
     assert mine(release, small, "--limit", "1") == 0
+    assert "1 pull requests to look at, 0 known, 2 more left for later" in capsys.readouterr().err
     assert list(read_rejected(Store(release))) == ["someone__project-3"]
 
 
