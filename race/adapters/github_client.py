@@ -141,7 +141,7 @@ class GithubClient:
                 failure: Exception = error
                 said = f"status {error.status}"
             except (requests.exceptions.RequestException, OSError) as error:
-                failure, said = error, type(error).__name__
+                failure, said = error, f"no connection ({type(error).__name__})"
             except (ValueError, RuntimeError) as error:
                 raise Unreachable(f"{self.url}{path}: not an answer of GitHub's API: {error}") from error
             failures += 1

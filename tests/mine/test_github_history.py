@@ -163,7 +163,7 @@ def test_a_server_that_stays_down_is_an_accident(small: Any, github: Callable[..
             ).pull_requests()
         )
     nobody = GithubClient(api_url="http://127.0.0.1:9", sleep=lambda s: None)
-    with pytest.raises(Unreachable):
+    with pytest.raises(Unreachable, match=r"/repos/a/b: no connection \(\w+\), 5 times"):
         nobody.get("/repos/a/b")
 
 
