@@ -44,6 +44,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("race.commands.report", "Write the static site of a release."),
     "clean": ("race.commands.clean", "Remove containers and images that race made, nothing else."),
 }  # fmt: skip
+SECTIONS = {
+    "Set up": ("doctor", "init", "sample", "clean"),
+    "Build a release": ("build", "mine", "validate", "specify", "seal", "tier", "verify"),
+    "Look at it": ("status", "explain"),
+    "Grade, attack, audit, run": ("grade", "attack", "audit", "run"),
+    "Score runs": ("score", "leaderboard", "contamination"),
+    "Publish": ("export", "report"),
+}
+"""How `race --help` orders the commands."""
 
 
 class Commands(click.Group):
@@ -68,8 +77,10 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for section, names in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name.ljust(width), COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -74,6 +74,15 @@ def test_wrong_usage_exits_2(arguments: list[str], capsys: pytest.CaptureFixture
     assert capsys.readouterr().err
 
 
+def test_help_shows_every_command_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """`race --help` is the list of all commands, by what one wants to do."""
+    assert sorted(name for names in cli.SECTIONS.values() for name in names) == sorted(cli.COMMANDS)
+    assert cli.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    for name, (_, line) in cli.COMMANDS.items():
+        assert len(re.findall(rf"^  {name} +{line[:20]}", shown, re.MULTILINE)) == 1
+
+
 def test_a_mistyped_command_offers_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """An unknown command names the one that was probably meant, when there is one."""
     assert cli.run(["bild", "tasks/sample"]) == 2
