@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from race.errors import UsageError
 from race.options import json_option, print_json, release_argument, verbose_option, workbench
 from race.ports import History
 from race.progress import Progress
+from race.settings import MineSection
 from race.store import Store, TaskFolder
 from race.work.mining_run import (
     Order,
@@ -53,30 +55,50 @@ STAGE = Stage("mine", Mined, _recorded, _work)
 _day_type = click.DateTime(formats=["%Y-%m-%d"])
 
 
-def histories(
-    bench: Workbench,
-    clones: Sequence[Path],
-    repos: Sequence[str],
-    facts: Mapping[str, Mapping[int, PullRequestFacts]],
-    github: Sequence[str],
-    api_url: str,
-    searches: Sequence[str],
-    say: Callable[[str], None],
-) -> tuple[list[History], dict[str, Path]]:
-    """The histories that a command line names, and its clones by project."""
-    if len(clones) != len(repos):
-        raise UsageError("every --clone needs its --repo OWNER/NAME, in the same order")
-    if not clones and not github:
-        raise UsageError("say what to mine: --clone PATH --repo OWNER/NAME, or --github OWNER/NAME")
-    if searches and not github:
-        raise UsageError("--search asks GitHub; it needs --github OWNER/NAME")
-    for repo in (*repos, *github):
-        if not _REPO.match(repo):
-            raise UsageError(f"{repo!r} is not OWNER/NAME")
-    named = dict(zip(repos, clones, strict=True))
-    found: list[History] = [bench.clone(path, repo, facts.get(repo)) for repo, path in named.items()]
-    found += [bench.github(repo, api_url, say, searches) for repo in github]
-    return found, named
+@dataclass(frozen=True)
+class Sources:
+    """The histories that a command line names. Raises UsageError when they do not fit together."""
+
+    clones: tuple[Path, ...]
+    repos: tuple[str, ...]
+    github: tuple[str, ...]
+    api_url: str
+    searches: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.clones) != len(self.repos):
+            raise UsageError("every --clone needs its --repo OWNER/NAME, in the same order")
+        if not self.clones and not self.github:
+            raise UsageError("say what to mine: --clone PATH --repo OWNER/NAME, or --github OWNER/NAME")
+        if self.searches and not self.github:
+            raise UsageError("--search asks GitHub; it needs --github OWNER/NAME")
+        for repo in (*self.repos, *self.github):
+            if not _REPO.match(repo):
+                raise UsageError(f"{repo!r} is not OWNER/NAME")
+
+    @property
+    def named(self) -> dict[str, Path]:
+        """The clones by project."""
+        return dict(zip(self.repos, self.clones, strict=True))
+
+    def histories(
+        self,
+        bench: Workbench,
+        facts: Mapping[str, Mapping[int, PullRequestFacts]],
+        say: Callable[[str], None],
+    ) -> list[History]:
+        """Clones first, then projects on GitHub."""
+        found = [bench.clone(path, repo, facts.get(repo)) for repo, path in self.named.items()]
+        return found + [bench.github(repo, self.api_url, say, self.searches) for repo in self.github]
+
+
+def _window(since: datetime | None, until: datetime | None, section: MineSection) -> dict[str, Any]:
+    """The days to look at: those of the command line, else those of release.toml."""
+    first = since.date() if since else section.since
+    end = until.date() if until else section.until
+    if first is not None and end is not None and first >= end:
+        raise UsageError(f"no day is left between --since {first} and --until {end} (not included)")
+    return {"since": first, "until": end}
 
 
 @click.command("mine")
@@ -151,27 +173,23 @@ def command(
     """
     bench = workbench(context)
     store = Store(release)
-    section = store.settings.mine
-    first = since.date() if since else section.since
-    end = until.date() if until else section.until
-    if first is not None and end is not None and first >= end:
-        raise UsageError(f"no day is left between --since {first} and --until {end} (not included)")
+    window = _window(since, until, store.settings.mine)
+    sources = Sources(clones, repos, github, api_url, searches)
     with store.lock():
         progress = Progress("mine", len(clones) + len(github), verbose=verbose)
         known = read_facts(facts, repos) if facts is not None else {}
-        sources, named = histories(bench, clones, repos, known, github, api_url, searches, progress.say)
-        remember(store, named)
+        histories = sources.histories(bench, known, progress.say)
+        remember(store, sources.named)
         remember_servers(store, github, api_url)
         order = Order(
-            since=first,
-            until=end,
+            **window,
             limit=limit,
             model=bench.model(model) if model else None,
             facts=known,
             told=[] if save is not None else None,
         )
         with progress.running():
-            tally, wanted = mine_histories(store, sources, order, progress=progress)
+            tally, wanted = mine_histories(store, histories, order, progress=progress)
             wanted += compose(store, bench, progress, tally)
         if save is not None:
             write_facts(save, order.told or [])
