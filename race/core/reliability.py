@@ -67,12 +67,6 @@ def upper_bound(bad: int, runs: int, confidence: float = CONFIDENCE) -> float:
     return float(betaincinv(bad + 1, runs - bad, confidence))
 
 
-def runs_needed(limit: float, confidence: float = CONFIDENCE) -> int:
-    """The fewest runs without a bad outcome that bound its rate at `limit`: 59 for 5%, 299 for 1%."""
-    runs = math.ceil(math.log1p(-confidence) / math.log1p(-limit))
-    return runs if upper_bound(0, runs, confidence) <= limit else runs + 1
-
-
 def acceptance(runs: int, limit: float, confidence: float = CONFIDENCE) -> int:
     """The most bad outcomes in `runs` whose bound is within the limit; -1 when even none is too many."""
     allowed = -1

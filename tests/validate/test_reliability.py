@@ -12,7 +12,6 @@ from race.core.reliability import (
     acceptance,
     parse_trial,
     plain_trials,
-    runs_needed,
     trial,
     upper_bound,
     variants_for,
@@ -21,8 +20,9 @@ from race.core.reliability import (
 
 def test_the_published_numbers_of_runs_come_out():
     """59, 149 and 299 runs without a bad outcome bound its rate at 5%, 2% and 1%; three bound 63%."""
-    assert [runs_needed(limit) for limit in (0.05, 0.02, 0.01)] == [59, 149, 299]
-    assert upper_bound(0, 58) > 0.05 >= upper_bound(0, 59)
+    for limit, runs in ((0.05, 59), (0.02, 149), (0.01, 299)):
+        assert upper_bound(0, runs - 1) > limit >= upper_bound(0, runs)
+        assert [acceptance(runs - 1, limit), acceptance(runs, limit)] == [-1, 0]
     assert upper_bound(0, 3) == pytest.approx(0.6316, abs=1e-4)
     assert upper_bound(3, 3) == 1.0
     assert upper_bound(0, 0) == 1.0
