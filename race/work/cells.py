@@ -30,6 +30,12 @@ rm -rf /{_PATCHES}"""
 """All patches in one command; the one that is refused is named in the last line."""
 
 
+_COMPUTED = """if [ -r /sys/fs/cgroup/cpuacct/cpuacct.usage ]
+then echo usage_nsec $(cat /sys/fs/cgroup/cpuacct/cpuacct.usage)
+else grep '^usage_usec ' /sys/fs/cgroup/cpu.stat
+fi"""
+
+
 class NotWanted(Exception):
     """Nothing is left to run for a container that waits for its slot."""
 
@@ -59,13 +65,15 @@ def open_cell(
     lifetime: float = 7200 + WAITING,
     wanted: Callable[[], bool] = lambda: True,
     patched: bool = True,
+    slot: bool = True,
 ) -> Iterator[Container]:
     """A fresh container of a cell, without network; entered when a slot of the machine is free.
 
     It is made before the slot is taken and removed after it is given back, so that neither costs
     time in which tests could run. Raises Rejection when a patch does not apply to the environment's
     tree, and NotWanted when `wanted` says so while it waits. Without `patched` the tree is the base's,
-    and the patches are for the first test run to apply (see `patching`).
+    and the patches are for the first test run to apply (see `patching`). Without `slot` none is taken:
+    for tests that are known to wait and not to compute.
     """
     limits = subject.limits
     if cpus is not None:
@@ -76,13 +84,22 @@ def open_cell(
     with engine.container(spec) as container:
         if patched:
             apply_patches(container, patches_of(subject, cell))
-        while not SLOTS.acquire(timeout=0.5):
+        while slot and not SLOTS.acquire(timeout=0.5):
             if not wanted():
                 raise NotWanted
         try:
             yield container
         finally:
-            SLOTS.release()
+            if slot:
+                SLOTS.release()
+
+
+def cpu_seconds(container: Container) -> float | None:
+    """What all that ran in a container has computed so far, or None where its kernel does not tell."""
+    said = container.run(["sh", "-c", _COMPUTED], timeout=10, user="root", workdir="/").output.split()
+    if len(said) != 2 or not said[1].isdigit():
+        return None
+    return int(said[1]) / (1e9 if said[0] == b"usage_nsec" else 1e6)
 
 
 def patches_of(subject: Subject, cell: Cell) -> dict[str, bytes]:

@@ -1,11 +1,13 @@
 """All repeats of one side of the fix in one round: plain ones first, then one perturbation at a time.
 
 A side has a container of its own. When it takes long it gets more of them, as slots of the machine
-become free; they take their trials from the same list.
+become free; they take their trials from the same list. Tests that hang without the fix and compute
+nothing meanwhile get some more that wait for no slot: most of a deadlock is waiting.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -19,7 +21,7 @@ from race.core.matrix import Cell
 from race.core.reliability import PLAIN, Side, Trial, plain_trials, trial
 from race.core.repeats import Series
 from race.ports import Container
-from race.work.cells import NotWanted, open_cell
+from race.work.cells import NotWanted, cpu_seconds, open_cell
 from race.work.trials import QUOTA, Enough, TrialResult, Work, run_trials
 
 FIRST_BATCH, MOST = 5, 18
@@ -31,6 +33,8 @@ PATIENCE = 20.0
 """Seconds after which a side gets other containers."""
 HELPERS = min(4, max(1, (os.cpu_count() or 1) - 1))
 """How many other containers a side may get."""
+WAITERS, IDLE = 4, 0.2
+"""How many more, where all tests hang and compute for less than this share of the time."""
 
 
 @dataclass
@@ -51,14 +55,14 @@ class Seen:
 class Batches:
     """Trials a few at a time, for one container or several."""
 
-    def __init__(self, trials: Sequence[Trial]) -> None:
-        self._left, self._lock = [*trials], threading.Lock()
+    def __init__(self, trials: Sequence[Trial], first: int = FIRST_BATCH) -> None:
+        self._left, self._first, self._lock = [*trials], first, threading.Lock()
         self._runs, self._seconds = 0, 0.0
 
     def take(self) -> Sequence[Trial]:
         """The next few; nothing when there are none."""
         with self._lock:
-            size = FIRST_BATCH
+            size = self._first
             if self._runs:
                 each = self._seconds / self._runs
                 size = max(2, min(MOST, int(BATCH_SECONDS / max(each, 0.01))))
@@ -112,23 +116,37 @@ class _Taking:
     def __init__(self, work: Work, side: Side, stop: threading.Event, seen: Seen) -> None:
         self._work, self._side, self._stop, self._seen = work, side, stop, seen
         self._lock, self._broken = threading.Lock(), threading.Event()
+        self._waiting, self._hung = threading.Event(), 0
+        self._hanging = side == "without" and any(i in work.slow_ids for i in seen.plain.ids)
 
     @contextmanager
     def container(
-        self, cpus: float | None = None, wanted: Callable[[], bool] = lambda: True
+        self,
+        cpus: float | None = None,
+        wanted: Callable[[], bool] = lambda: True,
+        slot: bool = True,
     ) -> Iterator[Container]:
         """A container of this side."""
         cell: Cell = "new-with" if self._side == "with" else "new-without"
         with open_cell(
-            self._work.engine, self._work.subject, cell, cpus=cpus, wanted=wanted
+            self._work.engine, self._work.subject, cell, cpus=cpus, wanted=wanted, slot=slot
         ) as container:
             yield container
 
     def all_of(self, trials: Iterable[Trial], first: Container, cpus: float | None = None) -> None:
-        """Run these trials in a container, with others to help when that takes long."""
-        left, over = Batches([*trials]), threading.Event()
-        with ThreadPoolExecutor(max_workers=HELPERS) as pool:
-            helping = [pool.submit(self._help, left, over, cpus) for _ in range(HELPERS)]
+        """Run these trials in a container, with others to help when that takes long.
+
+        Perturbed ones compute beside the tests, so that they get no container without a slot.
+        """
+        wanted = [*trials]
+        left, over = Batches(wanted, 2 if self._hanging else FIRST_BATCH), threading.Event()
+        plain = all(one.variant == PLAIN for one in wanted)
+        waiters = WAITERS if self._hanging and plain else 0
+        with ThreadPoolExecutor(max_workers=HELPERS + WAITERS) as pool:
+            helping = [
+                pool.submit(self._help, left, over, cpus, slot=number < HELPERS)
+                for number in range(HELPERS + waiters)
+            ]
             try:
                 self._run(left, first)
             except BaseException:
@@ -139,12 +157,16 @@ class _Taking:
         for helper in helping:
             helper.result()
 
-    def _help(self, left: Batches, over: threading.Event, cpus: float | None) -> None:
-        if over.wait(PATIENCE) or not self._wants(left):
-            return
+    def _help(self, left: Batches, over: threading.Event, cpus: float | None, *, slot: bool) -> None:
+        """Help in another container: after a while, or as soon as the tests are known to just wait."""
+        until = time.monotonic() + PATIENCE
+        while not (self._waiting.is_set() or (slot and time.monotonic() >= until)):
+            if over.wait(0.2):
+                return
         try:
-            with self.container(cpus, lambda: self._wants(left)) as container:
-                self._run(left, container)
+            if self._wants(left):
+                with self.container(cpus, lambda: self._wants(left), slot) as container:
+                    self._run(left, container)
         except NotWanted:
             return
         except BaseException:
@@ -159,10 +181,16 @@ class _Taking:
         while self._wants(left) and (batch := left.take()):
             if plain.enough and batch[0].variant == PLAIN:
                 return
-            started = time.monotonic()
+            started, hung = time.monotonic(), self._hung
+            before = cpu_seconds(container) if self._hanging else None
             if not run_trials(container, self._work, plain.ids, batch, self._take):
                 return
-            left.took(len(batch), time.monotonic() - started)
+            seconds = time.monotonic() - started
+            left.took(len(batch), seconds)
+            if before is not None and self._hung - hung >= len(batch):
+                computed = (cpu_seconds(container) or math.inf) - before
+                if computed < IDLE * seconds:
+                    self._waiting.set()
             self._work.say(f"repeats {self._side} the fix: {plain.whole.runs} of {plain.planned}")
 
     def _take(self, result: TrialResult) -> None:
@@ -173,6 +201,7 @@ class _Taking:
             series = seen.plain if is_plain else seen.perturbed[variant]
             series.add(result.trial, result.outcomes, cut=result.cut)
             seen.longest[variant] = max(seen.longest.get(variant, 0.0), result.longest)
+            self._hung += result.hung
             if result.hung or result.lost:
                 seen.hung.add(variant)
             if is_plain and self._side == "without":

@@ -1,5 +1,6 @@
 """The flow of matrix and repeats on an engine behind the port whose containers answer from a script."""
 
+import itertools
 import json
 import os
 import threading
@@ -42,7 +43,8 @@ class ScriptedContainer:
 
     def run(self, argv, *, timeout, on_output=None, **_):
         if "launch.py" not in " ".join(argv):
-            return ExecResult(0, b"", False, False, 0.0)
+            computed = b"usage_usec %d\n" % next(self._engine.computed)
+            return ExecResult(0, computed if "usage_usec" in argv[-1] else b"", False, False, 0.0)
         for number, plan in enumerate(json.loads(self._request)["runs"]):
             events = self._engine.decide(self._fixed, plan)
             self._engine.ran.append((self._fixed, plan))
@@ -58,6 +60,7 @@ class ScriptedEngine:
 
     def __init__(self, decide, *, dies_after=None, says_goodbye=True):
         self.decide, self.says_goodbye, self.ran, self.made = decide, says_goodbye, [], 0
+        self.computed = itertools.repeat(0)
         self._left = dies_after
 
     @contextmanager
@@ -417,6 +420,24 @@ def test_a_side_that_takes_long_gets_another_container(monkeypatch):
     assert done.bounds is not None
     assert done.runs == len(engine.ran) == 2 * (59 + 2)
     assert engine.made > 2
+
+
+@pytest.mark.parametrize(("step", "more"), [(100, True), (10_000_000, False)], ids=["wait", "spin"])
+def test_tests_that_hang_and_compute_nothing_get_containers_without_a_slot(monkeypatch, step, more):
+    """Most of a deadlock is waiting: more containers share its repeats, each made once. Tests that
+    spin while they hang get none, for they would take the cores of others."""
+    monkeypatch.setattr("race.work.cells.SLOTS", threading.BoundedSemaphore(2))
+
+    def decide(fixed, plan):
+        time.sleep(0.0 if fixed else 0.02)
+        return _until_a_hang(fixed, plan, [TEST])
+
+    engine = ScriptedEngine(decide)
+    engine.computed = itertools.count(0, step)
+    done = repeat(_slow(_work(engine), [TEST], 2.0), [TEST])
+    assert done.bounds is not None
+    assert done.runs == len(engine.ran) == 2 * (59 + 2)
+    assert (engine.made > 4) is more
 
 
 def test_a_failure_in_another_container_of_a_side_is_not_lost(monkeypatch):
