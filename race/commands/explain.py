@@ -221,7 +221,7 @@ def _reliability(facts: Mapping[str, Any]) -> Iterable[str]:
             yield f"  {name:<16} {word} ({VARIANTS.get(name, '')})"
         if bounds["not_repeated"]:
             count = len(bounds["not_repeated"])
-            yield f"  {count} more of the tests hang without the fix or are too many: matrix only"
+            yield f"  {count} of the tests hang without the fix or are too many: repeated with it only"
     for bad in repeats.get("bad_runs", [])[:ROWS]:
         words = ", ".join(f"{test} {word}" for test, word in list(bad["outcomes"].items())[:2])
         yield f"  bad: {bad['key']}: {words}"[:WIDTH]
