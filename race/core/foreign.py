@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -137,8 +137,3 @@ def resolved(task: ForeignTask, outcomes: Mapping[str, str]) -> bool:
     return all(outcomes.get(i) == "passed" for i in task.fail_to_pass) and all(
         outcomes.get(i) in good for i in task.pass_to_pass
     )
-
-
-def not_passed(ids: Sequence[str], outcomes: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of some ids that did not pass."""
-    return tuple(i for i in ids if outcomes.get(i) != "passed")

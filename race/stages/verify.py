@@ -10,7 +10,7 @@ import click
 
 from race.core.foreign import read_rows
 from race.core.verified import Verified
-from race.errors import Malformed, UnknownId
+from race.errors import Malformed, UnknownId, UsageError
 from race.options import print_json, workbench
 from race.progress import Progress
 from race.stages._loop import stage_command
@@ -21,6 +21,9 @@ from race.work.sealing import materials
 from race.work.stage import Desk, Stage
 from race.work.verifying import verify_task
 from race.workbench import Workbench
+
+LISTS = (".jsonl", ".json")
+"""How the name of a task list ends; anything else should be a release folder."""
 
 
 def inputs(task: TaskFolder, store: Store) -> dict[str, str]:
@@ -109,6 +112,8 @@ _run = command.callback
 
 def _callback(manifest: bool, images: bool, **options: Any) -> int:
     path: Path = options["release"]
+    if path.suffix in LISTS and not path.exists():
+        raise UsageError(f"{path}: there is no such file")
     if path.is_file():
         bench = workbench(click.get_current_context())
         return _check_list(bench, path, options["ids"], options["verbose"], options["as_json"])

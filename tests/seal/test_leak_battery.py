@@ -856,6 +856,25 @@ def test_an_image_without_programs_is_a_finding(
         engine.remove_image(tag)
 
 
+@pytest.mark.parametrize("program", ["git", "patch", "python3"])
+def test_an_image_that_lacks_one_program_is_told_which(
+    program: str, bench, engine: Engine, names: str
+) -> None:
+    """Without git, patch or Python an agent's image breaks the contract: one line that names it."""
+    base, tag = ensure_base(bench, "3.11").runtime, f"{names}:no-{program}"
+    steps = (
+        f"FROM {base}\nRUN mkdir /repo && cd /repo && git init -q . && git -c user.name=a "
+        f"-c user.email=a@b commit -q --allow-empty -m base && rm -f /usr/bin/{program} /bin/{program}\n"
+    )
+    image = engine.build({"Dockerfile": steps.encode()}, tag=tag)
+    try:
+        first, *others = contract(engine, image)
+        assert (first.rule, first.message) == ("image-lacks-program", f"the image has no {program}")
+        assert [other.rule for other in others] == (["image-lacks-head"] if program == "git" else [])
+    finally:
+        engine.remove_image(tag)
+
+
 def test_the_battery_is_large_enough() -> None:
     """At least forty kinds are tried."""
     assert len(SABOTAGES) + len(CONFIGURED) >= 40

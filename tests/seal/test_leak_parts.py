@@ -371,6 +371,17 @@ def test_documentation_may_call_the_product_as_tests_do(
     assert audit.clean is clean, [(p.name, p.findings) for p in audit.probes if p.findings]
 
 
+def test_a_fix_that_does_not_fit_the_tree_is_said(workshop) -> None:
+    """A patch for another tree: the audit runs, and says for which file it may prove nothing."""
+    other = workshop.fix_patch.replace(b"before = self.count", b"earlier = self.total_count")
+    wanted = wanted_from(read_patch(other), read_patch(workshop.test_patch))
+    audit = audit_image(shelf(workshop), AuditRequest("here", wanted, live=False))  # type: ignore[arg-type]
+    (said,) = [why for why in audit.not_checked if "does not fit" in why]
+    assert said.startswith(
+        "the fix patch does not fit the work tree: src/tallybook/counter.py is neither"
+    )
+
+
 def test_a_stream_that_breaks_off_is_an_accident(workshop) -> None:
     """Half an image is never called clean."""
     engine = shelf(workshop)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from race.cli import run
 from race.core.foreign import log_outcomes, read_rows, report_outcomes, resolved
 from race.errors import Malformed
 from race.ports import Image
@@ -125,3 +127,32 @@ def test_an_image_of_another_digest_is_one_finding(ref: str, rule: str, said: st
     assert [finding.rule for finding in done.findings] == [rule]
     assert said in done.findings[0].message
     assert not done.gold
+
+
+@pytest.mark.parametrize(
+    ("change", "rules", "said"),
+    [
+        ({"FAIL_TO_PASS": []}, ["empty-list"], "no fail-to-pass test is listed"),
+        ({"PASS_TO_PASS": ["a"], "image": ""}, ["in-both-lists", "no-image"], "1 ids are in both lists"),
+        ({"patch": " \n"}, ["no-fix", "no-image"], "the row has no reference fix"),
+    ],
+)
+def test_wrong_lists_are_findings(change: dict[str, object], rules: list[str], said: str) -> None:
+    """An empty list, an id in both, no fix: each said in one line; nothing is graded."""
+    ref = "i:1.test" if rules == ["empty-list"] else "i:gone"
+    images = {
+        "env": {"ref": ref, "workdir": "/w"},
+        "test": {"ref": ref, "workdir": "/w", "run_tests": "/go"},
+    }
+    (row,) = read_rows(lines(SOMA | change | {"images": images}), "f")
+    done = check_foreign(SimpleNamespace(engine=Here()), row, lambda _: None)  # type: ignore[arg-type]
+    assert [finding.rule for finding in done.findings] == rules
+    assert said in done.findings[0].message
+    assert "\n" not in done.findings[0].message
+    assert not done.gold
+
+
+def test_a_list_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """A file's name that no file has is not taken for a release folder: one line, exit 2."""
+    assert run(["verify", str(tmp_path / "nope.jsonl")]) == 2
+    assert capsys.readouterr().err.strip().endswith("nope.jsonl: there is no such file")

@@ -262,6 +262,16 @@ def test_a_task_that_flips_between_two_checks_is_unstable(
     assert record.exclusion == finding.message
 
 
+ELSEWHERE = """\
+diff --git a/nowhere.py b/nowhere.py
+--- a/nowhere.py
++++ b/nowhere.py
+@@ -1,1 +1,1 @@
+-a = 1
++a = 2
+"""
+
+
 def test_a_foreign_list_is_checked_row_by_row(release: Path, bench: Workbench, tmp_path: Path) -> None:
     """A SOMA row is graded with its fix and with nothing; a wrong fix or image excludes a row."""
     store = Store(release)
@@ -270,13 +280,14 @@ def test_a_foreign_list_is_checked_row_by_row(release: Path, bench: Workbench, t
     assert found.tasks
     export_release(bench, store, found, "soma", tmp_path)
     row = json.loads((tmp_path / "tasks.jsonl").read_text())
-    good, bad, gone = read_rows(
+    good, bad, gone, stray = read_rows(
         "\n".join(
             json.dumps(r)
             for r in (
                 row,
                 row | {"instance_id": "x__bad-1", "patch": row["patch"].replace("\n+", "\n+    #")},
                 row | {"instance_id": "x__gone-2", "test_image": "race-none:none"},
+                row | {"instance_id": "x__stray-3", "patch": ELSEWHERE},
             )
         ).encode(),
         "rows",
@@ -287,6 +298,8 @@ def test_a_foreign_list_is_checked_row_by_row(release: Path, bench: Workbench, t
     assert [run.verdict for run in (*checked.gold, *checked.empty)] == ["resolved", "unresolved"]
     assert "gold" in {f.rule for f in check_foreign(bench, bad, say, runs=1, audit=False).findings}
     assert {f.rule for f in check_foreign(bench, gone, say).findings} == {"no-image"}
+    (finding,) = check_foreign(bench, stray, say).findings
+    assert finding.message == "gold-1: the reference fix does not apply by any of the three ways"
 
 
 def test_swebench_export_without_images_says_what_to_do(
