@@ -14,7 +14,7 @@ import zstandard
 from race.core.leaks.tarstream import ByteReader
 
 
-def read_ahead(chunks: Iterator[bytes], depth: int = 8) -> Iterator[bytes]:
+def read_ahead(chunks: Iterator[bytes], depth: int = 4) -> Iterator[bytes]:
     """The chunks, read ahead in a thread, so that the engine packs while we search."""
     waiting: queue.Queue[bytes | BaseException | None] = queue.Queue(depth)
     stopped = threading.Event()

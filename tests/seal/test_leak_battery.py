@@ -856,6 +856,7 @@ def test_an_image_without_programs_is_a_finding(
         engine.remove_image(tag)
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("program", ["git", "patch", "python3"])
 def test_an_image_that_lacks_one_program_is_told_which(
     program: str, bench, engine: Engine, names: str

@@ -20,6 +20,7 @@ from urllib.parse import quote
 import pytest
 import zstandard
 
+from race.core.leaks import encoded
 from race.core.leaks.encoded import runs
 from race.core.leaks.layers import Entry, LayerScan
 from race.core.leaks.scanner import MOST_PARTS, LayerScanner
@@ -256,3 +257,18 @@ def test_processes_give_the_scan_that_one_process_gives(workshop) -> None:
 def test_parts_say_what_they_are() -> None:
     """A part names how it was opened and where it lay."""
     assert list(parts(gzip.compress(b"abc"))) == [Part("gzip", "content", b"abc")]
+
+
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.b85encode])
+@pytest.mark.parametrize("shift", [-200, -60, -20, 0, 30])
+def test_a_run_across_two_windows_of_a_large_file_is_found(
+    encode: Callable[[bytes], bytes], shift: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Large files are looked through in pieces; what lies across two of them is whole, and told once."""
+    monkeypatch.setattr(encoded, "WINDOW", 4096)
+    text = TEXT * 3
+    before = b"plain words of a page\n" * 400
+    at = 8192 + shift
+    data = before[:at] + b"\n" + encode(text) + b"\n" + before
+    found = [part for part in parts(data) if text[:60] in part.data]
+    assert len(found) == 1

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from race.core.leaks.encoded import places
+
 SHORTEST_RUN = 48
 _REACH = 64 * 2**20
 _CLASS = bytes(65 if 0x21 <= c <= 0x7E else 32 for c in range(256))
@@ -79,13 +81,17 @@ _ALPHABETS = (_Alphabet(_PYTHON, b"", _JOINED), _Alphabet(_ADOBE, b"z", _SPACE))
 
 def base85_runs(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Where each run begins, and each of the things that it may stand for."""
-    classes, at = data.translate(_CLASS), 0
-    while (at := classes.find(_WHOLE, at)) >= 0:
-        found = _RUN.match(data, at, min(len(data), at + _REACH))
+    end = 0
+
+    def done() -> int:
+        return end
+
+    for at in places(data, _CLASS, _WHOLE, done):
+        found = _RUN.match(data, at, min(len(data), at + _REACH)) if at >= end else None
         if found is None:
-            return
+            continue
+        end = found.end()
         if _mixed(found.group()):
             for alphabet in _ALPHABETS:
                 for content in alphabet.decoded(found.group()):
                     yield at, content
-        at = found.end()

@@ -19,10 +19,14 @@ SHORTEST_RUN = 56
 _LONG = 160
 """Decoded bytes from which a run is a part of its own; shorter ones are searched together."""
 _REACH = 64 * 2**20
+WINDOW = 4 * 2**20
+"""Longer files are looked through in pieces of this size."""
+
 _SHIFTED = 2**16
 """Longer runs are decoded from their first character only."""
 
 _ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_"
+_LETTERS = frozenset(_ALPHABET)
 _CLASS = bytes(65 if c in _ALPHABET else 78 if c in b"\"'\\\r\n" else 32 for c in range(256))
 """A: of the alphabet; N: the end of a line, a quote or a backslash; else a blank."""
 
@@ -65,7 +69,6 @@ class Run:
 
 def runs(data: bytes) -> Iterator[Run]:
     """Every encoded run of a file: long ones alone, then what short ones gave, joined."""
-    classes = data.translate(_CLASS)
     binary = b"\0" in data[:1024]
     short: list[bytes] = []
     at = 0
@@ -73,10 +76,10 @@ def runs(data: bytes) -> Iterator[Run]:
     def done() -> int:
         return at
 
-    for place in _places(classes, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED), done):
+    for place in _places(data, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED), done):
         if place < at:
             continue
-        begin = _line_start(classes, place, at)
+        begin = _line_start(data, place, at)
         found = _RUN.match(data, begin, min(len(data), begin + _REACH))
         at = found.end() if found else place + 1
         text = found.group() if found else b""
@@ -97,23 +100,34 @@ def runs(data: bytes) -> Iterator[Run]:
         yield Run("base64", -1, b"\n".join(short))
 
 
-def _places(classes: bytes, starts: tuple[bytes, ...], done: Callable[[], int]) -> Iterator[int]:
+def _places(data: bytes, starts: tuple[bytes, ...], done: Callable[[], int]) -> Iterator[int]:
     """Where any of the starts is found, in order. `done` says up to where the file is read by now;
     a place before it may still come, and is to be passed over."""
-    found = [_finds(classes, start, done) for start in starts]
+    whole = data.translate(_CLASS) if len(data) <= WINDOW else None
+    found = [
+        places(data, _CLASS, start, done) if whole is None else _finds(whole, start, done)
+        for start in starts
+    ]
     return found[0] if len(found) == 1 else heapq.merge(*found)
 
 
+def places(data: bytes, classes: bytes, start: bytes, done: Callable[[], int]) -> Iterator[int]:
+    """Where a start is found among a file's classes of characters, worked out a window at a time."""
+    for first in range(0, len(data), WINDOW):
+        window = data[first : first + WINDOW + len(start) - 1].translate(classes)
+        yield from (first + at for at in _finds(window, start, lambda: done() - first))  # noqa: B023
+
+
 def _finds(classes: bytes, start: bytes, done: Callable[[], int]) -> Iterator[int]:
-    at = 0
+    at = max(0, done())
     while (at := classes.find(start, at)) >= 0:
         yield at
         at = max(at + len(start), done())
 
 
-def _line_start(classes: bytes, place: int, least: int) -> int:
+def _line_start(data: bytes, place: int, least: int) -> int:
     """Where the alphabet's characters that end here begin."""
-    while place > least and classes[place - 1] == 65:
+    while place > least and data[place - 1] in _LETTERS:
         place -= 1
     return place
 

@@ -19,6 +19,9 @@ MINIMUM = 7
 _BITS = range(14, 21)
 """Sizes of the bit table: the smallest with 64 places for each block, so that it stays in the cache."""
 
+_AT_ONCE = 2**17
+"""Blocks that are looked at together, so that what is reckoned for them takes little memory."""
+
 _MULTIPLIER = {8: 0x9E3779B97F4A7C15, 4: 0x9E3779B1}
 
 
@@ -47,20 +50,21 @@ class _Filter:
         return hashed
 
     def find(self, haystack: bytes) -> Iterator[tuple[int, int]]:
-        count = len(haystack) // self._width
-        values = np.frombuffer(haystack, dtype=self._type, count=count)
-        likely = np.flatnonzero(self._table[self._hash(values)])
-        if not len(likely):
-            return
-        chosen = values[likely]
-        place = np.searchsorted(self._sorted, chosen)
-        place[place == len(self._sorted)] = 0
-        for index in likely[self._sorted[place] == chosen].tolist():
-            at = index * self._width
-            for number, needle, offset in self._blocks[int(values[index])]:
-                start = at - offset
-                if start >= 0 and haystack.startswith(needle, start):
-                    yield start, number
+        values = np.frombuffer(haystack, dtype=self._type, count=len(haystack) // self._width)
+        for first in range(0, len(values), _AT_ONCE):
+            some = values[first : first + _AT_ONCE]
+            likely = np.flatnonzero(self._table[self._hash(some)])
+            if not len(likely):
+                continue
+            chosen = some[likely]
+            place = np.searchsorted(self._sorted, chosen)
+            place[place == len(self._sorted)] = 0
+            for index in likely[self._sorted[place] == chosen].tolist():
+                at = (first + index) * self._width
+                for number, needle, offset in self._blocks[int(some[index])]:
+                    start = at - offset
+                    if start >= 0 and haystack.startswith(needle, start):
+                        yield start, number
 
 
 class Matcher:
