@@ -1,12 +1,14 @@
 #!/bin/sh
-# install.sh METHOD, in a builder stage: /repo as one fresh commit, and in /out/venv what makes it
-# importable. The project's back-end runs as an ordinary user; the result is the same every time.
+# install.sh METHOD, in a builder stage: /out/tree/repo is the tree as one fresh commit, and below
+# /out/new lies what makes it importable; both are copied to / as they are. The project's back-end runs
+# as an ordinary user; the result is the same every time.
 set -eu
 umask 022
 date=@946684800
 agent() { setpriv --reuid=1000 --regid=1000 --clear-groups env HOME=/tmp GIT_CONFIG_NOSYSTEM=1 "$@"; }
 
-mkdir /out
+mkdir /out /repo
+tar -xf /build/source.tar -C /repo --no-same-owner
 chown -R 1000:1000 /out /repo
 # Archives carry times from 1970, which back-ends that write wheels refuse.
 find /repo -exec touch -h -d $date {} +
@@ -37,11 +39,13 @@ agent sh /build/begin.sh
 agent env PYTHONPATH="$([ -d /opt/dependencies ] && echo /opt/dependencies/lib/python3*/site-packages)" \
   PYTHONDONTWRITEBYTECODE=1 /opt/build/bin/python /build/editable.py "$1" /repo /out
 agent sh /build/end.sh
-find /repo -exec touch -h -d $date {} +
 
 # The same path as in the task's image, so that scripts name the right interpreter; then only what is new.
 sh /build/unpack.sh /opt/venv /out/wheels /out/project.lock
-mkdir -p /out/venv/bin
-cp -a /opt/venv/lib /out/venv/
-find /opt/venv/bin -type f ! -iname 'activate*' -exec cp -p {} /out/venv/bin/ \;
-find /out/venv -exec touch -h -d $date {} +
+new=/out/new/opt/venv
+mkdir -p $new/bin /out/tree
+cp -a /opt/venv/lib $new/
+find /opt/venv/bin -type f ! -iname 'activate*' -exec cp -p {} $new/bin/ \;
+cd /
+mv /repo /out/tree/repo
+find /out/new /out/tree/repo -exec touch -h -d $date {} +

@@ -164,10 +164,11 @@ def build_env_image(
     build_deps(bench, recipe, say)
     wheels = bench.resolver.fetch(recipe.build_lock, python=recipe.base.python)
     say("installing the project")
-    context = {f"build-wheels/{name}": path.read_bytes() for name, path in wheels.items()}
-    context |= {"build-wheels/.keep": b"", "build.lock": recipe.build_lock.encode()}
-    context |= {name: _script(name) for name in SCRIPTS}
-    context |= {"source.tar": source, "Dockerfile": recipe.dockerfile.encode()}
+    context = {f"back-end/wheels/{name}": path.read_bytes() for name, path in wheels.items()}
+    context |= {"back-end/wheels/.keep": b"", "back-end/build.lock": recipe.build_lock.encode()}
+    context |= {"back-end/unpack.sh": _script("unpack.sh"), "project/source.tar": source}
+    context |= {f"project/{name}": _script(name) for name in ("install.sh", "editable.py")}
+    context |= {"Dockerfile": recipe.dockerfile.encode()}
     labels = {RECIPE: wanted, RELEASE: release, INSTANCE: instance_id}
     return bench.engine.build(context, tag=tag, labels=labels, timeout=TIMEOUT, cache=not fresh)
 
