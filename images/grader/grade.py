@@ -51,16 +51,14 @@ def secret() -> bytes:
 class Grading:
     """One grading, from the submission to the verdict."""
 
-    def __init__(self, task: dict[str, Any]) -> None:
-        self.task, self.root = task, task["root"]
+    def __init__(self, task: dict[str, Any], worker: supervise.Worker) -> None:
+        self.task, self.root, self.worker = task, task["root"], worker
         self.started = time.monotonic()
-        found = os.path.join(TASK, "trial.json")
-        found = found if os.path.isfile(found) else ""
-        self.worker = supervise.Worker(task["python"], task["environment"], found)
         self.base = tree.Base(TASK)
         self.hidden = {path: None if data is None else base64.b64decode(data)
                        for path, data in load("hidden.json").items()}  # fmt: skip
-        self.trial: dict[str, Any] = load("trial.json") if found else {}
+        tried = os.path.isfile(os.path.join(TASK, "trial.json"))
+        self.trial: dict[str, Any] = load("trial.json") if tried else {}
         self.tolerated: list[str] | None = self.trial.get("tolerated")
         self.submitted = Submission()
         self.outcomes: dict[str, str] = {}
@@ -104,6 +102,7 @@ class Grading:
             "until": until or [],
             "ordered": ordered,
             "tell_imports": tell_imports,
+            "traceback": "line",
             "environment": task["environment"],
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),
@@ -294,16 +293,16 @@ class Checks:
             chosen[function] = (edit, name)
             asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
         self.grading.place(self.book.variant(chosen, self.draw))
-        seen = self._run(asked, "negative controls", seconds=10)
+        seen = self._run(asked, "negative controls", seconds=10, until=list(asked))
         for name, nodeid in asked.items():
             if seen.outcomes.get(name) == "passed":
                 self.doubts.append("a false test in place of %s passes" % nodeid)
 
-    def _run(self, asked: dict[str, str], purpose: str, seconds: float = 0.0) -> Seen:
+    def _run(self, asked: dict[str, str], purpose: str, **how: Any) -> Seen:
         order = list(asked)
         self.draw.shuffle(order)
         ordered = all(name != nodeid for name, nodeid in asked.items())
-        return self.grading.run(order, purpose, seconds=seconds, ordered=ordered)
+        return self.grading.run(order, purpose, ordered=ordered, **how)
 
     def decoy(self, most: float) -> None:
         """A run that looks like the one of all tests, with some turned false; it ends after them.
@@ -343,14 +342,14 @@ class Checks:
         return early
 
 
-def grade(write: Callable[[dict, dict], None]) -> None:
+def grade(worker: supervise.Worker, write: Callable[[dict, dict], None]) -> None:
     """Grade, and hand task and result to `write`: first a draft, last the verdict."""
     task = load("task.json")
     blank = {"verdict": "unresolved", "reasons": ["the grading did not finish"], "outcomes": {}}
     blank.update(messages={}, set_aside=[], checks=[], seconds=0, pytest_seconds=0, unfinished=True)
     write(task, {**blank, "instance_id": task["instance_id"]})
     cage.adopt_orphans()
-    grading = Grading(task)
+    grading = Grading(task, worker)
     try:
         grading.grade()
         result = grading.result("resolved", [])

@@ -11,6 +11,7 @@ import gc
 import re
 import sys
 import types
+from operator import attrgetter, is_
 
 WATCHED = (
     "_pytest", "pytest", "pluggy", "asyncio", "_asyncio", "unittest", "time", "_thread", "threading",
@@ -33,32 +34,51 @@ STEERING = (
 )  # fmt: skip
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
 _MEMBERS = (*_PLAIN, staticmethod, classmethod)
+_CODE, _DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
 
 
 class Watched:
     """What names in some namespaces stand for: the objects, and the code of those that are functions."""
 
     def __init__(self) -> None:
-        self._things: list[tuple[dict, str, object, str]] = []
-        self._functions: list[tuple[types.FunctionType, object, object, str]] = []
+        self._spaces: dict[int, tuple[dict, list[str], list[object], list[str]]] = {}
+        self._functions: list[types.FunctionType] = []
+        self._codes: list[object] = []
+        self._defaults: list[object] = []
+        self._places: list[str] = []
 
     def __len__(self) -> int:
-        return len(self._things) + len(self._functions)
+        names = sum(min(len(keys), len(values)) for _, keys, values, _ in self._spaces.values())
+        return names + min(len(self._functions), len(self._codes), len(self._defaults))
 
     def take(self, space: dict, key: str, value: object, place: str) -> None:
-        """Watch one name."""
-        self._things.append((space, key, value, place))
+        """Watch one name. `space` is the same object for all names of one namespace."""
+        _, keys, values, places = self._spaces.setdefault(id(space), (space, [], [], []))
+        keys.append(key)
+        values.append(value)
+        places.append(place)
         wrapped = isinstance(value, (staticmethod, classmethod, types.MethodType))
         inner = value.__func__ if wrapped else value
         if isinstance(inner, types.FunctionType):
-            self._functions.append((inner, inner.__code__, inner.__defaults__, place))
+            self._functions.append(inner)
+            self._codes.append(inner.__code__)
+            self._defaults.append(inner.__defaults__)
+            self._places.append(place)
 
     def differences(self) -> list[str]:
-        """Names that stand for something else, or for a function whose code is not the same."""
-        found = [place for space, key, value, place in self._things if space.get(key) is not value]
-        for function, code, defaults, place in self._functions:
-            if function.__code__ is not code or function.__defaults__ is not defaults:
-                found.append(place)
+        """Names that stand for something else, or for a function whose code is not the same.
+
+        All are compared in one go, and one by one only where that fails.
+        """
+        found = []
+        for space, keys, values, places in self._spaces.values():
+            if not all(map(is_, map(space.get, keys), values)):
+                found += [places[row] for row, key in enumerate(keys)
+                          if space.get(key) is not values[row]]  # fmt: skip
+        for read, kept in ((_CODE, self._codes), (_DEFAULTS, self._defaults)):
+            if not all(map(is_, map(read, self._functions), kept)):
+                found += [self._places[row] for row, function in enumerate(self._functions)
+                          if read(function) is not kept[row]]  # fmt: skip
         return found
 
 
@@ -94,13 +114,14 @@ class Snapshot:
                 continue
             self._runner.take(vars(module), key, value, "%s.%s" % (name, key))
             if isinstance(value, type) and value.__module__ == name:
-                for inner, member in list(vars(value).items()):
+                members = vars(value)
+                for inner, member in list(members.items()):
                     place = "%s.%s.%s" % (name, key, inner)
                     if (
                         isinstance(member, (*_PLAIN, staticmethod, classmethod))
                         and place not in EXPECTED
                     ):
-                        self._runner.take(vars(value), inner, member, place)
+                        self._runner.take(members, inner, member, place)
 
     def differences(self) -> list[str]:
         """Names of what is not as it was, and odd states of the interpreter."""

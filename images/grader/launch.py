@@ -20,6 +20,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cage
 import supervise
 
+TASK = "/soma/task"
+
 
 def observe(path: str) -> int:
     """Run the plans of a request in order and print every event; each says which run it is from."""
@@ -64,22 +66,24 @@ def main(mode: str, arguments: list[str]) -> int:
         return 2
     if mode == "observe":
         return observe(arguments[0])
+    if mode == "prepare":
+        import prepare
+
+        prepare.prepare(TASK)
+        return 0
+    if mode not in ("grade", "trial"):
+        print("no such mode: " + mode, file=sys.stderr)
+        return 2
+    worker = supervise.task_worker(TASK)  # it starts while the rest is imported
     import grade
-    import prepare
     import report
     import trial
 
-    if mode == "prepare":
-        prepare.prepare(grade.TASK)
-        return 0
     if mode == "grade":
-        grade.grade(lambda task, result: report.write(report.report(task, result)))
-        return 0
-    if mode == "trial":
-        print(json.dumps(trial.try_out()))
-        return 0
-    print("no such mode: " + mode, file=sys.stderr)
-    return 2
+        grade.grade(worker, lambda task, result: report.write(report.report(task, result)))
+    else:
+        print(json.dumps(trial.try_out(worker)))
+    return 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import base64
 import glob
 import json
 import os
+import subprocess
 import sys
 import sysconfig
 
@@ -18,6 +19,12 @@ import tree
 from race.core import patches
 
 NOBODY = 65534
+_COMPILE = """
+import compileall, py_compile, sys
+compileall.compile_dir(
+    sys.argv[1], quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH
+)
+"""
 
 
 def prepare(place: str) -> None:
@@ -37,6 +44,14 @@ def prepare(place: str) -> None:
     _write(place, "hidden.json", hidden)
     _write(place, "taken.json", sorted(taken_names(task["python"], root)))
     cage.remove(os.path.join(place, "test.patch"))
+    compile_grader(task["python"])
+
+
+def compile_grader(python: str) -> None:
+    """Byte-code of the grader beside its modules, for the launcher's interpreter and for the tests'."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for interpreter in dict.fromkeys((sys.executable, python)):
+        subprocess.run([interpreter, "-I", "-S", "-c", _COMPILE, here], check=False)
 
 
 def taken_names(python: str, root: str) -> set[str]:

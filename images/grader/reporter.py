@@ -29,6 +29,11 @@ class Channel:
     def __init__(self, handle: int, nonce: str) -> None:
         self._handle, self._head, self._owner = handle, nonce.encode() + b" ", os.getpid()
 
+    def end(self, status: int) -> None:
+        """Send the last event and end the process, unless this is a forked copy of the run."""
+        self.send(event="end", exit=int(status))
+        os._exit(int(status) & 0xFF)
+
     def send(self, **event: object) -> None:
         """Send one event, unless this is a forked copy of the run."""
         if os.getpid() != self._owner:
@@ -49,7 +54,7 @@ class Reporter:
         self._sequence = order["ids"] if order["ordered"] else None
         self._skipped = tuple(os.path.join(order["root"], name) for name in order["skipped"])
         self._deselected = set(order["deselected"])
-        self._send = channel.send
+        self._send, self._end = channel.send, channel.end
         self._reports: dict = {}
         self._errors: dict = {}
         self._raised: set = set()
@@ -132,11 +137,19 @@ class Reporter:
         self._snapshot.watch_tests(self._root)
         self._look(always=True)
 
-    def pytest_sessionfinish(self, session: object) -> None:
-        """The tests are through."""
+    @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self, session: object):
+        """The tests are through: look, let fixtures of the session end, and end the process.
+
+        Nothing that comes later has a say in an outcome: no summary, no collecting of garbage.
+        """
         self._look(always=True)
         if self._tell_imports:
             self._send(event="imports", names=imported_packages(self._root))
+        session.config.hook.pytest_terminal_summary = lambda **_: []
+        yield
+        if session.exitstatus in (0, 1, 5):
+            self._end(session.exitstatus)
 
     def pytest_runtest_logstart(self, nodeid: str, location: object) -> None:
         """A test begins."""

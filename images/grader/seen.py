@@ -63,6 +63,8 @@ class Seen:
             if attempt.garbled:
                 self.doubts.append("something else wrote to the grader's channel")
             if not attempt.ended:
+                if attempt.reason == "gone" and attempt.place[0] == "between":
+                    self.doubts.append("the process ended before its test run did")
                 continue
             if attempt.selected is not None and not _looked(attempt):
                 self.doubts.append("a look at the test runner was left out, or saw less than it has to")

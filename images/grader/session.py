@@ -35,21 +35,28 @@ BLOCKED_PLUGINS = (
 def begin(
     snapshot: object, order_handle: int, event_handle: int, output_handle: int, stack_handle: int
 ) -> None:
-    """The whole life of a run. Never returns to the worker's loop."""
-    with os.fdopen(order_handle, "rb") as stream:
-        order = json.loads(stream.read())
+    """The whole life of a run. Never returns to the worker's loop.
+
+    What is the same for all runs is done before the order comes, which may be later or never.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path.append(here)
     import cage
     import reporter
 
-    tools = [__import__(name) for name in order["tools"]]
-    sys.path.remove(here)
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     for handle, number in ((null, 0), (output_handle, 1), (output_handle, 2)):
         os.dup2(handle, number)
     os.close(output_handle)
+    prepared = _prepared_config()
+    with os.fdopen(order_handle, "rb") as stream:
+        data = stream.read()
+    if not data:
+        os._exit(0)
+    order = json.loads(data)
+    tools = [__import__(name) for name in order["tools"]]
+    sys.path.remove(here)
     channel = reporter.Channel(event_handle, order["nonce"])
     channel.send(event="born", pid=os.getpid(), size=snapshot.size)
     os.environ.clear()
@@ -60,9 +67,8 @@ def begin(
     sys.argv[:] = ["pytest"]
     _name_main_file()
     stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
-    status = _run(order, channel, stacks, snapshot, tools)
-    channel.send(event="end", exit=int(status))
-    os._exit(int(status) & 0xFF)
+    status = _run(order, channel, stacks, snapshot, tools, prepared)
+    channel.end(status)
 
 
 def _name_main_file() -> None:
@@ -75,7 +81,52 @@ def _name_main_file() -> None:
             main["__file__"] = packaged
 
 
-def _run(order: dict, channel: object, stacks: object, snapshot: object, tools: list) -> int:
+def _prepared_config() -> object:
+    """pytest's configuration with its own plugins and nothing else; None where pytest is the project."""
+    if "_pytest.config" not in sys.modules:
+        return None
+    from _pytest.config import get_config
+
+    return get_config(_blocked())
+
+
+def _blocked() -> list[str]:
+    return [word for name in BLOCKED_PLUGINS for word in ("-p", "no:" + name)]
+
+
+@contextlib.contextmanager
+def _start_with(prepared: object, arguments: list[str]):
+    """While pytest starts, it takes the configuration that is there already, where it would be the same.
+
+    It is not where the project leaves out another one of pytest's own plugins.
+    """
+    left_out = [word for word in arguments if word.replace("-p", "").strip().startswith("no:")]
+    if prepared is None or left_out != [word for word in _blocked() if word != "-p"]:
+        yield
+        return
+    import pathlib
+
+    import _pytest.config as configuration
+
+    original = configuration.get_config
+
+    def get_config(args: object = None, plugins: object = None):
+        configuration.get_config = original
+        prepared.invocation_params = prepared.InvocationParams(
+            args=args or (), plugins=plugins, dir=pathlib.Path.cwd()
+        )
+        return prepared
+
+    configuration.get_config = get_config
+    try:
+        yield
+    finally:
+        configuration.get_config = original
+
+
+def _run(
+    order: dict, channel: object, stacks: object, snapshot: object, tools: list, prepared: object
+) -> int:
     import reporter
 
     for name in ("cage", "integrity", "reporter", "session", *order["tools"]):
@@ -85,8 +136,9 @@ def _run(order: dict, channel: object, stacks: object, snapshot: object, tools: 
     import pytest
 
     plugins = [reporter.Reporter(order, channel, stacks, snapshot), *tools]
-    with _trusted_plugins(packages):
-        return pytest.main(_arguments(order), plugins=plugins)
+    arguments = _arguments(order)
+    with _trusted_plugins(packages), _start_with(prepared, arguments):
+        return pytest.main(arguments, plugins=plugins)
 
 
 def _read_path_files(packages: list[str]) -> None:
@@ -127,13 +179,12 @@ def _arguments(order: dict) -> list[str]:
         "-o",
         "addopts=",
         "-q",
-        "--tb=short",
+        "--tb=" + order["traceback"],
         "--capture=no",
         "--color=no",
         "--continue-on-collection-errors",
     ]
-    for name in BLOCKED_PLUGINS:
-        arguments += ["-p", "no:" + name]
+    arguments += _blocked()
     arguments += kept_options(settings.get("addopts"))
     arguments += order["arguments"]
     if order["files"]:

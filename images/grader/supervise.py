@@ -45,6 +45,7 @@ PLAN = {
     "until": [],
     "stop_at_hang": False,
     "tell_imports": False,
+    "traceback": "short",
 }
 """What can be asked of a run, with defaults. `ids` None means all that the files hold; `output_bytes`
 is how much output is kept and `memory_bytes` 0 leaves memory to the container. `until` names ids after
@@ -90,6 +91,7 @@ class Worker:
         starting.update(self.key[1])
         self.ready, self.error = False, ""
         self._process: subprocess.Popen | None = None
+        self._waiting: tuple[int, int, int, int] | None = None
         try:
             self._process = subprocess.Popen(
                 [python, "-s", "-S", script, str(theirs.fileno()), *([preload] if preload else [])],
@@ -105,6 +107,7 @@ class Worker:
             self.error = str(error)
             return
         theirs.close()
+        self.prepare()
 
     def wait(self) -> None:
         """Wait until it is ready, or has failed."""
@@ -114,21 +117,36 @@ class Worker:
         if not self.ready and self._process.stderr is not None:
             self.error = self._process.stderr.read(20000).decode(errors="replace") or "ended at once"
 
-    def fork(self, order: dict[str, Any]) -> tuple[int, int, int]:
-        """Start a run: the ends where its events, its output and its stacks can be read."""
-        orders = _memory_file(json.dumps(order).encode())
-        stacks = _memory_file(b"")
+    def prepare(self) -> None:
+        """Have a process forked that waits for its order, unless one does."""
+        if self._waiting is not None or self.error:
+            return
+        order_end, orders = os.pipe()
         events, event_end = os.pipe()
         output, output_end = os.pipe()
-        handles = array.array("i", [orders, event_end, output_end, stacks])
+        stacks = os.memfd_create("stacks")
+        handles = array.array("i", [order_end, event_end, output_end, stacks])
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handles)]
-        self._channel.sendmsg([b"run....\n"], rights)
-        for handle in (orders, event_end, output_end):
+        with contextlib.suppress(BrokenPipeError):  # the worker is dead: whoever waits for it is told
+            self._channel.sendmsg([b"run....\n"], rights)
+        for handle in (order_end, event_end, output_end):
             os.close(handle)
+        self._waiting = orders, events, output, stacks
+
+    def fork(self, order: dict[str, Any]) -> tuple[int, int, int]:
+        """Start a run: the ends where its events, its output and its stacks can be read."""
+        self.prepare()
+        orders, events, output, stacks = self._waiting
+        self._waiting = None
+        with contextlib.suppress(BrokenPipeError), os.fdopen(orders, "wb") as stream:
+            stream.write(json.dumps(order).encode())
         return events, output, stacks
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker, and the process that waits for an order."""
+        for handle in self._waiting or ():
+            os.close(handle)
+        self._waiting = None
         self._channel.close()
         if self._process is None:
             return
@@ -137,11 +155,12 @@ class Worker:
             self._process.wait()
 
 
-def _memory_file(data: bytes) -> int:
-    handle = os.memfd_create("order")
-    os.write(handle, data)
-    os.lseek(handle, 0, os.SEEK_SET)
-    return handle
+def task_worker(place: str) -> Worker:
+    """The worker of the task whose files lie in `place`, with what its trial allows to import before."""
+    with open(os.path.join(place, "task.json"), encoding="utf-8", errors="surrogateescape") as stream:
+        task = json.load(stream)
+    tried = os.path.join(place, "trial.json")
+    return Worker(task["python"], task["environment"], tried if os.path.isfile(tried) else "")
 
 
 class Attempt:
@@ -151,6 +170,7 @@ class Attempt:
         self.nonce = order["nonce"].encode() + b" "
         self.order, self.emit, self.deadline = order, emit, deadline
         self.events, self.output, self.stacks = worker.fork(order)
+        self._worker = worker
         self.pid = 0
         self.status: int | None = None
         self.place = ("start", "")
@@ -208,6 +228,7 @@ class Attempt:
         finally:
             selector.close()
             self.seconds = time.monotonic() - started
+            self._worker.prepare()
             cage.end_all(uid)
             self._finish(keep)
 
@@ -223,9 +244,10 @@ class Attempt:
             os.close(handle)
         if self.pid and self.status is None:
             end = time.monotonic() + 1
+            self.status = cage.status_of(self.pid)
             while self.status is None and time.monotonic() < end:
-                self.status = cage.status_of(self.pid)
                 time.sleep(0.001)
+                self.status = cage.status_of(self.pid)
 
     def _ask_stacks(self, selector: selectors.BaseSelector, keep: Callable[[bytes], None]) -> None:
         with contextlib.suppress(OSError):
@@ -412,6 +434,7 @@ class Run:
             "arguments": plan["arguments"],
             "tools": plan["tools"],
             "tell_imports": plan["tell_imports"],
+            "traceback": plan["traceback"],
             "environment": clean_environment(plan["environment"]),
             "limits": {name: plan[name] for name in ("file_bytes", "processes", "open_files")},
         }

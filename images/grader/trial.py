@@ -22,7 +22,7 @@ EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
 """At most so many false and neutral edits of each test are tried, and for so long in all."""
 
 
-def try_out() -> dict[str, Any]:
+def try_out(worker: supervise.Worker) -> dict[str, Any]:
     """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
     `preload` (modules that the worker imports before any run), `together` (do renamed ones pass in
     one process), `seconds` (what each test took, in the order of the run), `tolerated` (what the
@@ -31,7 +31,7 @@ def try_out() -> dict[str, Any]:
     When the reference fix is not resolved there is only `reference`, which the release check then says.
     """
     cage.adopt_orphans()
-    grading = Grading(load("task.json"))
+    grading = Grading(load("task.json"), worker)
     grading.tolerated = None
     try:
         return _try_out(grading)

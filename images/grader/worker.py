@@ -1,10 +1,10 @@
 """A pristine interpreter that has imported pytest and its plugins, nothing of the project, and forks.
 
 Started by the launcher as `<venv python> -s -S worker.py <socket> [<trial.json>]`; the file names
-modules of the environment that the tests import, so that runs need not. For each order that comes over
-the socket it forks a process, which becomes the unprivileged user, and only then looks at the
-project. A run therefore starts in about ten milliseconds, in a process that nothing before it has
-touched. The worker itself knows no test, no id and no secret: all that is in the order is read
+modules of the environment that the tests import, so that runs need not. Each time that it is asked over
+the socket it forks a process, which waits for its order, becomes the unprivileged user, and only then
+looks at the project. A run therefore starts in a few milliseconds, in a process that nothing before it
+has touched. The worker itself knows no test, no id and no secret: all that is in the order is read
 after the fork. Standard library and pytest only, Python 3.8 and newer.
 """
 
@@ -46,6 +46,8 @@ def import_pytest() -> None:
         "_pytest.config.findpaths",
         "importlib.metadata",
         "signal",
+        "tomllib",
+        "iniconfig",
     ):
         with contextlib.suppress(ImportError):
             __import__(name)
@@ -98,19 +100,23 @@ def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
 
 def main() -> None:
     """Serve orders until the launcher closes the socket."""
+    gc.disable()  # until all that lasts is there
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if entry != here]
     import_pytest()
     sys.path.append(here)
+    import cage  # noqa: F401
     import integrity
     import session
 
+    if "pytest" in sys.modules:
+        import reporter  # noqa: F401
     if sys.argv[2:] != ["bare"] and "pytest" in sys.modules:
         import_plugins()
     sys.path.remove(here)
     snapshot = integrity.Snapshot()
-    gc.collect()
     gc.freeze()
+    gc.enable()
     channel = socket.socket(fileno=int(sys.argv[1]))
     channel.sendall(b"ready\n")
     while True:
