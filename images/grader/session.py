@@ -49,7 +49,6 @@ def begin(
     for handle, number in ((null, 0), (output_handle, 1), (output_handle, 2)):
         os.dup2(handle, number)
     os.close(output_handle)
-    prepared = _prepared_config()
     with os.fdopen(order_handle, "rb") as stream:
         data = stream.read()
     if not data:
@@ -67,7 +66,7 @@ def begin(
     sys.argv[:] = ["pytest"]
     _name_main_file()
     stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
-    status = _run(order, channel, stacks, snapshot, tools, prepared)
+    status = _run(order, channel, stacks, snapshot, tools)
     channel.end(status)
 
 
@@ -81,52 +80,11 @@ def _name_main_file() -> None:
             main["__file__"] = packaged
 
 
-def _prepared_config() -> object:
-    """pytest's configuration with its own plugins and nothing else; None where pytest is the project."""
-    if "_pytest.config" not in sys.modules:
-        return None
-    from _pytest.config import get_config
-
-    return get_config(_blocked())
-
-
 def _blocked() -> list[str]:
     return [word for name in BLOCKED_PLUGINS for word in ("-p", "no:" + name)]
 
 
-@contextlib.contextmanager
-def _start_with(prepared: object, arguments: list[str]):
-    """While pytest starts, it takes the configuration that is there already, where it would be the same.
-
-    It is not where the project leaves out another one of pytest's own plugins.
-    """
-    left_out = [word for word in arguments if word.replace("-p", "").strip().startswith("no:")]
-    if prepared is None or left_out != [word for word in _blocked() if word != "-p"]:
-        yield
-        return
-    import pathlib
-
-    import _pytest.config as configuration
-
-    original = configuration.get_config
-
-    def get_config(args: object = None, plugins: object = None):
-        configuration.get_config = original
-        prepared.invocation_params = prepared.InvocationParams(
-            args=args or (), plugins=plugins, dir=pathlib.Path.cwd()
-        )
-        return prepared
-
-    configuration.get_config = get_config
-    try:
-        yield
-    finally:
-        configuration.get_config = original
-
-
-def _run(
-    order: dict, channel: object, stacks: object, snapshot: object, tools: list, prepared: object
-) -> int:
+def _run(order: dict, channel: object, stacks: object, snapshot: object, tools: list) -> int:
     import reporter
 
     for name in ("cage", "integrity", "reporter", "session", *order["tools"]):
@@ -136,9 +94,8 @@ def _run(
     import pytest
 
     plugins = [reporter.Reporter(order, channel, stacks, snapshot), *tools]
-    arguments = _arguments(order)
-    with _trusted_plugins(packages), _start_with(prepared, arguments):
-        return pytest.main(arguments, plugins=plugins)
+    with _trusted_plugins(packages):
+        return pytest.main(_arguments(order), plugins=plugins)
 
 
 def _read_path_files(packages: list[str]) -> None:
