@@ -93,3 +93,22 @@ def test_looks_that_were_left_out_are_missed(
     """A run has to look twice, at as much as it started with; less is a doubt."""
     attempt = types.SimpleNamespace(watched=watched, looks=looks)
     assert grader.seen._looked(attempt) is enough
+
+
+@pytest.mark.parametrize(
+    ("reason", "place", "doubted"),
+    [
+        ("gone", ("between", ""), True),
+        ("gone", ("test", "tests/test_a.py::test_b"), False),
+        ("enough", ("between", ""), False),
+        ("run-limit", ("between", ""), False),
+    ],
+)
+def test_a_run_that_does_not_say_its_end_is_doubted(
+    grader: Any, reason: str, place: tuple[str, str], doubted: bool
+) -> None:
+    """A process that is gone between tests without a last event is a doubt; one that was ended is not."""
+    attempt = types.SimpleNamespace(garbled=0, ended=False, reason=reason, place=place)
+    seen = grader.seen.Seen([], None)
+    seen.close(types.SimpleNamespace(attempts=[attempt]))
+    assert seen.doubts == (["the process ended before its test run did"] if doubted else [])
