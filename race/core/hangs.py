@@ -1,16 +1,16 @@
 """Tests that hang without the fix: which are repeated there, and how long each may take.
 
 An empty submission passes only when every fail-to-pass test passes, so it passes at most as often as
-any part of them does. One failing test settles a repeat: what hangs need not be waited for while
-something else fails at once, and no repeat waits for a second hang. A test that is not repeated stands
-on the matrix, where it had the full limit in every run.
+any part of them does. One failing test settles a repeat: what hangs, or takes long to fail, need not be
+waited for while something else fails at once, and no repeat waits for a second hang. A test that is
+not repeated stands on the matrix, where it had the full limit in every run.
 
 The limit of a repeat without the fix may be shorter than the one that grading gives a test, for a
 hang is paid in full every time. It must not make a failure of a pass that is merely slow: it is ten
-times what the slowest pass took, and never below the release's floor. A round in which the fix itself
-came near that limit is made again with a longer one. (Where a failure comes late, a limit before it
-changes its name, not that it is one; where nothing hangs, late failures count as well, so that they
-keep theirs.)
+times what the slowest pass took and three times what any of the repeated tests took to end, and never
+below the release's floor. A round in which the fix itself came near that limit is made again with a
+longer one. What is left is a test that hung in all runs of the matrix under the full limit, and would
+pass now and then without the fix after a time that no run with the fix comes near.
 """
 
 from __future__ import annotations
@@ -18,41 +18,45 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 FAR = 10.0
-"""The limit without the fix, in times of the slowest test."""
+"""The limit without the fix, in times of the slowest pass."""
 NEAR = 3.0
-"""A limit below this many times what the fix needed in the same round proves no hang."""
+"""A limit below this many times what ended by itself, or what the fix needed, proves no hang."""
 SLOWER = {"cpu-quota": 4.0, "competing-load": 3.0, "jitter": 2.0}
 """How much longer a test may take under a perturbation, where it may at all."""
 
 
-def hanging(
-    ids: Sequence[str], hung: Collection[str], earlier: Collection[str] | None
+def slow(
+    ids: Sequence[str], seconds: Mapping[str, float], floor: float, earlier: Collection[str] | None
 ) -> tuple[str, ...]:
-    """The ids that count as hanging without the fix.
+    """The ids that hang without the fix or take as long as the floor to fail.
 
-    `hung` did so in a run of the matrix. `earlier` are those that an earlier validation of the same
-    inputs left to its matrix: a test that hangs now and then does not change the record.
+    `seconds` is what the longest run of the matrix took there. `earlier` are those that an earlier
+    validation of the same inputs left to its matrix: a test that hangs now and then does not change
+    the record.
     """
-    return tuple(i for i in ids if i in (hung if earlier is None else earlier))
+    if earlier is not None:
+        return tuple(i for i in ids if i in earlier)
+    return tuple(i for i in ids if seconds.get(i, 0.0) >= floor)
 
 
-def repeated_without(ids: Sequence[str], hung: Collection[str]) -> tuple[str, ...]:
-    """The ids to repeat without the fix: those that never hung in the matrix, or all when all did."""
-    return tuple(i for i in ids if i not in hung) or tuple(ids)
+def repeated_without(ids: Sequence[str], slow_ids: Collection[str]) -> tuple[str, ...]:
+    """The ids to repeat without the fix: those that are not slow there, or all when all are."""
+    return tuple(i for i in ids if i not in slow_ids) or tuple(ids)
 
 
-def left_to_the_matrix(ids: Sequence[str], hung: Collection[str]) -> tuple[str, ...]:
+def left_to_the_matrix(ids: Sequence[str], slow_ids: Collection[str]) -> tuple[str, ...]:
     """The ids that the repeats without the fix leave out."""
-    asked = set(repeated_without(ids, hung))
+    asked = set(repeated_without(ids, slow_ids))
     return tuple(i for i in ids if i not in asked)
 
 
-def limit_without(full: float, floor: float, slowest: float) -> float:
+def limit_without(full: float, floor: float, slowest_pass: float, slowest_end: float) -> float:
     """Seconds a test may take in a plain repeat without the fix.
 
-    `full` is the limit of matrix and grading, `slowest` what the slowest test took.
+    `full` is the limit of matrix and grading; the others are what tests took there to pass, and to come
+    to any end of their own.
     """
-    return min(full, max(floor, FAR * slowest))
+    return min(full, max(floor, FAR * slowest_pass, NEAR * slowest_end))
 
 
 def longer_limit(

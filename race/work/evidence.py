@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from race.core.matrix import CELLS, Cell
@@ -93,10 +94,26 @@ def slowest(observations: Iterable[Observation], test_id: str) -> float | None:
     return round(max(times), 3) if times else None
 
 
-def slowest_of(ran: MatrixRuns, ids: Sequence[str]) -> tuple[float, float]:
-    """The longest that one of these tests took to pass, and to come to an end, on either side."""
+@dataclass(frozen=True)
+class Durations:
+    """What tests took at most in the cells with new tests: without the fix, to pass, and to end."""
+
+    without: Mapping[str, float]
+    passes: Mapping[str, float]
+    ends: Mapping[str, float]
+
+
+def durations(ran: MatrixRuns) -> Durations:
+    """How long the tests of a matrix took; one that was ended at its limit has not come to an end."""
     new: tuple[Cell, ...] = ("new-with", "new-without")
-    tests = [seen.tests[i] for cell in new for seen in ran.cells[cell] for i in ids if i in seen.tests]
-    passes = [test.seconds for test in tests if test.outcome == "passed"]
-    ends = [test.seconds for test in tests if test.outcome != "hang"]
-    return max(passes, default=0.0), max(ends, default=0.0)
+    without: dict[str, float] = {}
+    passes: dict[str, float] = {}
+    ends: dict[str, float] = {}
+    for cell in new:
+        for test_id, test in (entry for seen in ran.cells[cell] for entry in seen.tests.items()):
+            kinds = [without] if cell == "new-without" else []
+            kinds += [passes] if test.outcome == "passed" else []
+            kinds += [ends] if test.outcome != "hang" else []
+            for kind in kinds:
+                kind[test_id] = max(kind.get(test_id, 0.0), test.seconds)
+    return Durations(without, passes, ends)

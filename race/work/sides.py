@@ -1,8 +1,8 @@
 """All repeats of one side of the fix in one round: plain ones first, then one perturbation at a time.
 
 A side has a container of its own. When it takes long it gets more of them, as slots of the machine
-become free; they take their trials from the same list. Tests that hang without the fix and compute
-nothing meanwhile get some more that wait for no slot: most of a deadlock is waiting.
+become free; they take their trials from the same list. Tests that hang without the fix, or fail late,
+and compute nothing meanwhile get some more that wait for no slot: most of a deadlock is waiting.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ PATIENCE = 20.0
 """Seconds after which a side gets other containers."""
 HELPERS = min(4, max(1, (os.cpu_count() or 1) - 1))
 """How many other containers a side may get."""
-WAITERS, IDLE = 4, 0.2
-"""How many more, where all tests hang and compute for less than this share of the time."""
+WAITERS, WORTH, IDLE = 4, 1.0, 0.2
+"""How many more, where a repeat takes more than these seconds and computes for less than this share."""
 
 
 @dataclass
@@ -116,7 +116,7 @@ class _Taking:
     def __init__(self, work: Work, side: Side, stop: threading.Event, seen: Seen) -> None:
         self._work, self._side, self._stop, self._seen = work, side, stop, seen
         self._lock, self._broken = threading.Lock(), threading.Event()
-        self._waiting, self._hung = threading.Event(), 0
+        self._waiting = threading.Event()
         self._hanging = side == "without" and any(i in work.slow_ids for i in seen.plain.ids)
 
     @contextmanager
@@ -181,13 +181,13 @@ class _Taking:
         while self._wants(left) and (batch := left.take()):
             if plain.enough and batch[0].variant == PLAIN:
                 return
-            started, hung = time.monotonic(), self._hung
+            started = time.monotonic()
             before = cpu_seconds(container) if self._hanging else None
             if not run_trials(container, self._work, plain.ids, batch, self._take):
                 return
             seconds = time.monotonic() - started
             left.took(len(batch), seconds)
-            if before is not None and self._hung - hung >= len(batch):
+            if before is not None and seconds > WORTH * len(batch):
                 computed = (cpu_seconds(container) or math.inf) - before
                 if computed < IDLE * seconds:
                     self._waiting.set()
@@ -201,7 +201,6 @@ class _Taking:
             series = seen.plain if is_plain else seen.perturbed[variant]
             series.add(result.trial, result.outcomes, cut=result.cut)
             seen.longest[variant] = max(seen.longest.get(variant, 0.0), result.longest)
-            self._hung += result.hung
             if result.hung or result.lost:
                 seen.hung.add(variant)
             if is_plain and self._side == "without":

@@ -32,9 +32,9 @@ class Enough(Exception):
 class Work:
     """What is to be repeated, and how.
 
-    `slow_ids` hung in the matrix without the fix. There a test gets `slow_seconds` when one of these is
-    run, else `empty_seconds`, and never more than with the fix; under a perturbation more than when
-    plain. `left_out` are fail-to-pass tests beyond the number that is repeated.
+    `slow_ids` hung in the matrix without the fix, or failed late. There a test gets `slow_seconds` when
+    one of these is run, else `empty_seconds`, and never more than with the fix; under a perturbation
+    more than when plain. `left_out` are fail-to-pass tests beyond the number that is repeated.
     """
 
     engine: Engine

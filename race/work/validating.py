@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from race.core.classify import Dropped, Sorted, classify, nothing_left
 from race.core.environment.model import Environment
-from race.core.hangs import hanging, limit_without
+from race.core.hangs import limit_without, slow
 from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
 from race.core.records import FileRef, Mined
@@ -20,7 +20,7 @@ from race.settings import ValidateSection
 from race.work.cells import Subject
 from race.work.environment_images import tree_of
 from race.work.environments import build_env
-from race.work.evidence import keep_excerpts, keep_matrix, slowest_of
+from race.work.evidence import durations, keep_excerpts, keep_matrix
 from race.work.failures import explained, failures_of, uncollectable
 from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
@@ -178,10 +178,16 @@ def _work(
     """The repeats to make. Which tests are left to the matrix is kept from an earlier record."""
     settings = desk.store.settings.validate_.reliability
     some = spread(ids, settings.most_ids)
-    hung = {i for seen in ran.cells["new-without"] for i in some if seen.outcome(i) == "hang"}
+    took = durations(ran)
     bounded = previous.reliability if previous is not None else None
-    slow = hanging(some, hung, bounded.not_repeated if bounded is not None else None)
-    a_pass, an_end = slowest_of(ran, some)
+    earlier = bounded.not_repeated if bounded is not None else None
+    slow_ids = slow(some, took.without, settings.hang_seconds, earlier)
+
+    def limit(tests: Sequence[str]) -> float:
+        a_pass = max((took.passes.get(i, 0.0) for i in some), default=0.0)
+        an_end = max((took.ends.get(i, 0.0) for i in tests), default=0.0)
+        return limit_without(subject.test_seconds, settings.hang_seconds, a_pass, an_end)
+
     variants = variants_for(len(some), uvloop=b"uvloop==" in prepared.lock)
     return Work(
         engine=desk.bench.engine,
@@ -189,9 +195,9 @@ def _work(
         instance_id=desk.task.id,
         settings=settings,
         variants=variants if settings.perturb else (),
-        slow_ids=frozenset(slow),
-        slow_seconds=limit_without(subject.test_seconds, settings.hang_seconds, a_pass),
-        empty_seconds=limit_without(subject.test_seconds, settings.hang_seconds, an_end),
+        slow_ids=frozenset(slow_ids),
+        slow_seconds=limit(some),
+        empty_seconds=limit([i for i in some if i not in slow_ids]),
         left_out=tuple(test_id for test_id in ids if test_id not in some),
         say=desk.say,
     )

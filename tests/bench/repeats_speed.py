@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 from types import ModuleType
 
-from race.core.hangs import hanging, limit_without
+from race.core.hangs import limit_without
 from race.core.reliability import variants_for
 from race.ports import Limits
 from race.settings import ReliabilitySection, read_workspace
@@ -80,10 +80,10 @@ def main() -> None:
         image, made.FIX.encode(), made.adding({FILE: source}), Limits(memory_mb=512, pids=128)
     )
     settings = ReliabilitySection()
-    limit = limit_without(subject.test_seconds, settings.hang_seconds, each)
+    limit = limit_without(subject.test_seconds, settings.hang_seconds, each, each)
     work = Work(
         bench.engine, subject, "made__made-1", settings, variants_for(len(ids), uvloop=False),
-        slow_ids=frozenset(hanging(ids, hung, None)), slow_seconds=limit, empty_seconds=limit,
+        slow_ids=frozenset(hung), slow_seconds=limit, empty_seconds=limit,
     )  # fmt: skip
     load = os.getloadavg()[0]
     done = repeat(work, ids)

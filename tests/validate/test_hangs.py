@@ -1,9 +1,11 @@
+import pytest
+
 from race.core.hangs import (
-    hanging,
     left_to_the_matrix,
     limit_without,
     longer_limit,
     repeated_without,
+    slow,
 )
 
 
@@ -21,12 +23,14 @@ def test_where_all_tests_hang_all_are_asked_for():
     assert repeated_without(("a", "b"), ()) == ("a", "b")
 
 
-def test_the_limit_without_the_fix_is_far_above_what_ends():
-    """Ten times the slowest test that ended, at least the floor, and never more than grading gives."""
-    assert limit_without(60, 5, 0.01) == 5
-    assert limit_without(60, 5, 0.8) == 8
-    assert limit_without(60, 5, 7) == 60
-    assert limit_without(3, 5, 0.01) == 3
+def test_the_limit_without_the_fix_is_far_above_what_passes_and_what_ends():
+    """Ten times the slowest pass, three times the slowest end, at least the floor, never more than
+    grading gives: a test that fails after five seconds by itself is let to."""
+    assert limit_without(60, 5, 0.01, 0.01) == 5
+    assert limit_without(60, 5, 0.8, 0.9) == 8
+    assert limit_without(60, 5, 0.01, 5.2) == pytest.approx(15.6)
+    assert limit_without(60, 5, 7, 7) == 60
+    assert limit_without(3, 5, 0.01, 0.01) == 3
 
 
 def test_a_hang_counts_only_where_the_fix_was_far_from_the_limit():
@@ -49,8 +53,10 @@ def test_a_perturbation_is_measured_by_its_own_limit():
     assert longer_limit(60, 5, ["cpu-quota"], {"cpu-quota": 48}) == 60
 
 
-def test_which_tests_count_as_hanging_does_not_change_with_luck():
-    """The first validation goes by its matrix; a later one keeps what was recorded."""
-    assert hanging(("a", "b", "c"), {"c", "b"}, None) == ("b", "c")
-    assert hanging(("a", "b", "c"), {"c", "b"}, ("b",)) == ("b",)
-    assert hanging(("a", "b"), {"a"}, ()) == ()
+def test_which_tests_are_slow_does_not_change_with_luck():
+    """The first validation goes by its matrix: what hung and what took as long as the floor to fail; a
+    later one keeps what was recorded."""
+    took = {"a": 0.1, "b": 60.0, "c": 5.1}
+    assert slow(("a", "b", "c", "d"), took, 5, None) == ("b", "c")
+    assert slow(("a", "b", "c"), took, 5, ("b",)) == ("b",)
+    assert slow(("a", "b"), took, 5, ()) == ()
