@@ -427,10 +427,11 @@ def test_tests_that_hang_and_compute_nothing_get_containers_without_a_slot(monke
     """Most of a deadlock is waiting: more containers share its repeats, each made once. Tests that
     spin while they hang get none, for they would take the cores of others."""
     monkeypatch.setattr("race.work.sides.WORTH", 0.01)
+    monkeypatch.setattr("race.work.sides.MOST", 2)
     monkeypatch.setattr("race.work.cells.SLOTS", threading.BoundedSemaphore(2))
 
     def decide(fixed, plan):
-        time.sleep(0.0 if fixed else 0.02)
+        time.sleep(0.0 if fixed else 0.05)
         return _until_a_hang(fixed, plan, [TEST])
 
     engine = ScriptedEngine(decide)
