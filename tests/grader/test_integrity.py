@@ -21,7 +21,7 @@ def grader() -> Any:
     """The grader's modules, imported as the grader does it."""
     sys.path.insert(0, str(FOLDER))
     try:
-        names = ("integrity", "tree", "seen")
+        names = ("integrity", "tree", "seen", "cage")
         return types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     finally:
         sys.path.remove(str(FOLDER))
@@ -107,8 +107,32 @@ def test_looks_that_were_left_out_are_missed(
 def test_a_run_that_does_not_say_its_end_is_doubted(
     grader: Any, reason: str, place: tuple[str, str], doubted: bool
 ) -> None:
-    """A process that is gone between tests without a last event is a doubt; one that was ended is not."""
+    """A process that is gone between tests without a last event is doubted; one that was ended is not."""
     attempt = types.SimpleNamespace(garbled=0, ended=False, reason=reason, place=place)
     seen = grader.seen.Seen([], None)
     seen.close(types.SimpleNamespace(attempts=[attempt]))
     assert seen.doubts == (["the process ended before its test run did"] if doubted else [])
+
+
+def test_times_carry_no_message(grader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that came and went, or were read, leave no trace in the times of folders and files."""
+    for name in ("READ_PLACES", "OPEN_PLACES"):
+        monkeypatch.setattr(grader.cage, name, ())
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    kept = tmp_path / "a" / "kept"
+    kept.write_text("kept")
+    written = kept.stat().st_mtime_ns
+
+    def times() -> list[tuple[int, int]]:
+        places = (tmp_path, tmp_path / "a", tmp_path / "a" / "b", kept)
+        return [(found.st_atime_ns, found.st_mtime_ns) for found in map(Path.stat, places)]
+
+    grader.cage.open_folders(str(tmp_path))
+    before = times()
+    (tmp_path / "a" / "b" / "mark").write_text("")
+    (tmp_path / "a" / "b" / "mark").unlink()
+    os.utime(kept, ns=(written + 10**9, written))
+    assert times() != before
+    grader.cage.open_folders(str(tmp_path))
+    assert times() == before
+    assert kept.stat().st_mtime_ns == written
