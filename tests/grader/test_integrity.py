@@ -107,7 +107,7 @@ def test_looks_that_were_left_out_are_missed(
 def test_a_run_that_does_not_say_its_end_is_doubted(
     grader: Any, reason: str, place: tuple[str, str], doubted: bool
 ) -> None:
-    """A process that is gone between tests without a last event is doubted; one that was ended is not."""
+    """A process that is gone between tests without a last event is doubted; an ended one is not."""
     attempt = types.SimpleNamespace(garbled=0, ended=False, reason=reason, place=place)
     seen = grader.seen.Seen([], None)
     seen.close(types.SimpleNamespace(attempts=[attempt]))
