@@ -98,13 +98,13 @@ def run_side(work: Work, side: Side, ids: tuple[str, ...], number: int, stop: th
     }
     taking = _Taking(work, side, stop, seen)
     quota = variants.pop("cpu-quota", [])
-    with taking.container() as run:
-        taking.all_of(plain, run)
+    with taking.container() as container:
+        taking.all_of(plain, container)
         if seen.plain.verdict == "accept":
-            taking.all_of([one for trials in variants.values() for one in trials], run)
+            taking.all_of([one for trials in variants.values() for one in trials], container)
     if quota and seen.plain.verdict == "accept" and not stop.is_set():
-        with taking.container(QUOTA) as run:
-            taking.all_of(quota, run, QUOTA)
+        with taking.container(QUOTA) as container:
+            taking.all_of(quota, container, QUOTA)
     if seen.plain.verdict == "reject":
         stop.set()
     return seen
