@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from race.errors import Accident, Rejection
 from race.ports import Engine
 from race.work.cells import WAITING, Subject, open_cell, patches_of, patching, reached_end
 from race.work.observing import observe
+from race.work.pace import Pace
 
 Key = tuple[Cell, int]
 
@@ -237,31 +237,6 @@ class _Crew:
         if first.ended not in ("run-limit", "cut-off"):
             why = "the whole suite did not run to its end"
         return Suite(width="touched", paths=touched.paths, why=why)
-
-
-class Pace:
-    """Tells early that a run cannot end within its limit: a quarter of it went into less than a tenth
-    of the tests. Collecting them does not count."""
-
-    def __init__(self, limit: float) -> None:
-        self._limit, self._count, self._done = limit, 0, 0
-        self._begun = self._selected = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """How long the run has been watched."""
-        return time.monotonic() - self._begun if self._begun else 0.0
-
-    def hopeless(self, event: Mapping[str, object]) -> bool:
-        """Take an event of the run; whether it may as well be ended now."""
-        now = time.monotonic()
-        self._begun = self._begun or now
-        if event.get("event") == "selected" and not self._selected:
-            self._count, self._selected = int(str(event["count"])), now
-        elif event.get("event") == "outcome":
-            self._done += 1
-        late = bool(self._selected) and now - self._selected > self._limit / 4
-        return late and self._done * 10 < self._count
 
 
 def _raise_first(futures: list[Future[Any]]) -> None:

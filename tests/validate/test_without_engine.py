@@ -18,7 +18,8 @@ from race.ports import ExecResult
 from race.settings import ReliabilitySection
 from race.work.cells import Subject
 from race.work.failures import explained
-from race.work.matrix_runs import Pace, run_matrix
+from race.work.matrix_runs import run_matrix
+from race.work.pace import Pace
 from race.work.repeating import repeat, unsteady
 from race.work.trials import Work
 
