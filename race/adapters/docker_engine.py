@@ -119,8 +119,9 @@ class DockerEngine:
     ) -> Image:
         """Build an image; `context` is a mapping of files or a tar file.
 
-        Raises BuildFailed with the last lines of the log when a step fails or the time is up,
-        Accident when an image that it starts from is not there, EngineDown when the engine fails.
+        Raises BuildFailed with the last lines of the log when a command of it ends with a failure or
+        the time is up. All else is not about what is built: Accident when an image that it starts from
+        is not there or a step without a command fails, EngineDown when the engine does not answer.
         """
         stream = context.open("rb") if isinstance(context, Path) else io.BytesIO(_tar(context))
         step, lines, doing = "reading the Dockerfile", list[str](), f"building {tag}"
@@ -156,6 +157,8 @@ class DockerEngine:
                         _raise_for_space(doing, str(event["error"]))
                         _raise_for_base(doing, step, str(event["error"]))
                         code = (event.get("errorDetail") or {}).get("code")
+                        if code is None:
+                            raise Accident(f"{doing}: {step[:200]}: {str(event['error'])[:500]}")
                         tail = "\n".join([*lines, str(event["error"])])
                         raise BuildFailed(step[:300], code, tail[-4000:])
                     if time.monotonic() > deadline:

@@ -201,6 +201,13 @@ def test_a_failed_build_step_is_a_verdict_with_its_log(engine: Engine, base: str
     assert "hello" in caught.value.tail
 
 
+@pytest.mark.parametrize("line", ["COPY absent /there", "ADD absent.tar /there", "WRONG line"])
+def test_a_step_without_a_command_that_fails_is_no_verdict(engine: Engine, base: str, line: str) -> None:
+    """What is copied, and where from, is ours to bring: an accident that names the step."""
+    with pytest.raises(Accident, match=rf"building race-test-fails:2: .*{line.split()[0]}"):
+        engine.build({"Dockerfile": f"FROM {base}\n{line}\n".encode()}, tag="race-test-fails:2")
+
+
 def test_an_image_is_built_labelled_named_and_removed(engine: Engine, base: str) -> None:
     """Labels and layers are told, a second name works, a removed image is gone, twice is no error."""
     text = f"FROM {base}\nCOPY a /a\n".encode()
