@@ -228,8 +228,8 @@ class Attempt:
         finally:
             selector.close()
             self.seconds = time.monotonic() - started
-            self._worker.prepare()
             cage.end_all(uid)
+            self._worker.prepare()
             self._finish(keep)
 
     def _patience(self, test_seconds: float) -> float:

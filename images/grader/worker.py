@@ -18,6 +18,7 @@ import os
 import site
 import socket
 import sys
+import time
 
 NOBODY = 65534
 
@@ -98,6 +99,15 @@ def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     return head, list(handles)
 
 
+def fork() -> int:
+    """Fork, with patience while what an earlier run has left still fills the process table."""
+    for _ in range(500):
+        with contextlib.suppress(OSError):
+            return os.fork()
+        time.sleep(0.01)
+    return os.fork()
+
+
 def main() -> None:
     """Serve orders until the launcher closes the socket."""
     gc.disable()  # until all that lasts is there
@@ -123,10 +133,10 @@ def main() -> None:
         head, handles = receive(channel)
         if not head:
             os._exit(0)
-        middle = os.fork()
+        middle = fork()
         if middle == 0:
             # The middle process ends at once, so that the launcher inherits the run itself.
-            if os.fork():
+            if fork():
                 os._exit(0)
             channel.close()
             session.begin(snapshot, *handles)
