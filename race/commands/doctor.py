@@ -12,7 +12,14 @@ import click
 
 from race.errors import Accident, EngineDown, Missing, RaceError
 from race.options import json_option, print_json, verbose_option, workbench
-from race.work.base_images import base_names, ensure_base, missing_bases, origin_of, pythons
+from race.work.base_images import (
+    base_names,
+    ensure_base,
+    missing_bases,
+    official_image,
+    origin_of,
+    pythons,
+)
 from race.workbench import Workbench
 
 NEEDED_GB = 6.0
@@ -98,12 +105,23 @@ def _bases(bench: Workbench) -> list[Check]:
     checks = []
     for python in pythons():
         missing = missing_bases(bench, python)
-        origin = origin_of(bench, base_names(python)) or "the current recipe"
-        what = f"missing: {', '.join(missing)}" if missing else f"made from {origin}"
+        what = f"missing: {', '.join(missing)}" if missing else _origin(bench, python)
         advice = "run `race doctor --fix` to make them" if missing else ""
         required = python == FIRST_PYTHON
         checks.append(Check(f"base images py{python}", not missing, what, advice, required))
     return checks
+
+
+def _origin(bench: Workbench, python: str) -> str:
+    """What a pair was made from, and how to have it from the image that this workspace names."""
+    names, workspace = base_names(python), bench.workspace
+    origin = origin_of(bench, names) or "the current recipe"
+    said = f"made from {origin}"
+    named = workspace.registry or python in workspace.base_images
+    if named and workspace.registry_pull and "@" not in origin:
+        wanted = official_image(workspace, python)
+        said += f"; remove {names.runtime} and {names.builder} to have them made from {wanted}"
+    return said
 
 
 def _resolver(bench: Workbench) -> Check:

@@ -20,6 +20,7 @@ from race.settings import Workspace
 from race.work.base_images import (
     ORIGIN,
     base_names,
+    base_recipe,
     ensure_base,
     missing_bases,
     official_image,
@@ -247,3 +248,42 @@ def test_an_image_without_a_digest_is_refused(
     monkeypatch.chdir(tmp_path)
     assert run(["doctor"]) == 2
     assert "base_images.3.11" in capsys.readouterr().err
+
+
+class MadeFromDebian:
+    """An engine that has the pair of one Python, made from Debian's packages; also an index."""
+
+    def version(self) -> str:
+        return "1.0"
+
+    reach = version
+
+    def image(self, ref: str) -> Any:
+        if not ref.endswith("py3.11"):
+            return None
+        recipe = base_recipe("3.11", "builder" if "builder" in ref else "runtime")
+        labels = {"race.recipe": recipe, ORIGIN: "Debian bookworm packages"}
+        return type("Image", (), {"labels": labels})()
+
+
+@pytest.mark.parametrize(
+    ("workspace", "said"),
+    [
+        ({}, "made from Debian bookworm packages"),
+        (
+            {"registry": "mirror.example"},
+            "to have them made from mirror.example/python:3.11-slim-bookworm@",
+        ),
+        ({"registry": "mirror.example", "registry_pull": False}, "made from Debian bookworm packages"),
+    ],
+)
+def test_doctor_says_what_base_images_were_made_from(
+    workspace: dict[str, Any], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And, where the workspace names a registry that did not answer then, how to have them anew."""
+    bench = Workbench(Workspace(cache=str(tmp_path), **workspace))
+    bench.__dict__["engine"] = bench.__dict__["resolver"] = MadeFromDebian()
+    run(["doctor"], workbench=bench)
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "base images py3.11" in one]
+    assert said in line
+    assert ("remove race-base:py3.11" in line) is ("to have them" in said)
