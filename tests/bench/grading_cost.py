@@ -1,13 +1,13 @@
 """What grading costs beside plain pytest: seconds of wall and processor time, on a task of one second.
 
-    .venv/bin/python tests/bench/grading_cost.py [--rounds 5] [--swebench PYTHON]
+    .venv/bin/python tests/bench/grading_cost.py [--rounds 5] [--swebench PYTHON] [--task RELEASE ID]
 
-Builds the counter task's images with a test that takes a second. Prints, for each round: plain pytest
-in the same container, and the plain grading that it is a part of (start a container, apply fix and
-tests, run pytest, remove it); the whole grading by race; what it adds to the plain one; and what of
-that its further test processes are. With --swebench, the Python of an environment that holds swebench
-5.0.2 grades the same fix on the same image by its own route for local images, and the last line is how
-many times faster race is.
+Builds the counter task's images with a test that takes a second, or takes a sealed task. Prints, for
+each round: plain pytest in the same container, and the plain grading that it is a part of (start a
+container, apply fix and tests, run pytest, remove it); the whole grading by race; what it adds to the
+plain one; and what of that its further test processes are. With --swebench, the Python of an
+environment that holds swebench 5.0.2 grades the same fix on the same image by its own route for local
+images, and the last line is how many times faster race is.
 """
 
 from __future__ import annotations
@@ -21,14 +21,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from race.core.records import digest
+from race.core.records import Mined, digest
+from race.core.sealed import Sealed
 from race.core.text_table import text_table
 from race.ports import ContainerSpec, Limits
 from race.settings import read_workspace
+from race.store import Store
 from race.work.base_images import ensure_base
 from race.work.grading import grade
+from race.work.listed import listed_tests
 from race.work.observing import CAPABILITIES
 from race.work.test_image import TestImage, build_test
 from race.workbench import Workbench
@@ -56,7 +60,8 @@ PASS_TO_PASS = (
 )
 COMPILED = "ln -s /repo /testbed && python3 -m compileall -q /opt/venv/lib"
 """Byte-code lies beside the packages, as in every env image that race builds."""
-PLAIN = "cd /repo && git apply /tmp/all.patch && python -m pytest -q -p no:cacheprovider -x {files}"
+APPLY = "cd /repo && git apply /tmp/all.patch"
+PYTEST = ("python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-x")
 FILES = "tests/test_core.py tests/test_slow.py tests/test_text.py"
 EVAL = """#!/bin/bash
 set -uxo pipefail
@@ -70,7 +75,41 @@ RACE_EOF
 """
 
 
-def build(bench: Workbench) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Measured:
+    """What is measured: two images of a task, its patches and lists."""
+
+    instance_id: str
+    env: str
+    test: str
+    fix_patch: bytes
+    test_patch: bytes
+    fail_to_pass: tuple[str, ...]
+    pass_to_pass: tuple[str, ...]
+
+    @property
+    def listed(self) -> list[str]:
+        """All tests."""
+        return [*self.fail_to_pass, *self.pass_to_pass]
+
+
+def sealed(release: str, instance_id: str) -> Measured:
+    """A task of a release on this machine."""
+    task = Store(Path(release)).task(instance_id)
+    mined, found, lists = task.read(Mined), task.read(Sealed), listed_tests(task)
+    assert mined is not None
+    assert mined.fix_patch is not None
+    assert mined.test_patch is not None
+    assert found is not None
+    assert found.test_image is not None
+    return Measured(
+        instance_id, found.test_image.ref.removesuffix(".test") + ".env", found.test_image.ref,
+        task.read_file(mined.fix_patch), task.read_file(mined.test_patch), tuple(lists.fail_to_pass),
+        tuple(lists.pass_to_pass),
+    )  # fmt: skip
+
+
+def build(bench: Workbench) -> Measured:
     """The env and the test image of the counter task with a slow test."""
     from importlib.util import module_from_spec, spec_from_file_location
 
@@ -100,37 +139,35 @@ def build(bench: Workbench) -> tuple[str, str]:
     test = (HERE / "patches" / "test.patch").read_bytes() + SLOW
     wanted = TestImage("sample__counter-2", env, recipe, FAIL_TO_PASS, PASS_TO_PASS, test, fix, "0")
     build_test(bench.engine, wanted, "race-tests-grader:bench.test", b"bench")
-    return env, "race-tests-grader:bench.test"
+    image = "race-tests-grader:bench.test"
+    return Measured("sample__counter-2", env, image, fix, test, FAIL_TO_PASS, PASS_TO_PASS)
 
 
-def plain_pytest(bench: Workbench, env: str) -> tuple[float, float]:
-    """Seconds of plain pytest for the same files in the same kind of container; of all with it."""
+def plain_pytest(bench: Workbench, task: Measured) -> tuple[float, float]:
+    """Seconds of plain pytest for the same tests in the same kind of container; of all with it."""
     spec = ContainerSpec(
-        image=env, user="root", capabilities=CAPABILITIES, limits=Limits(4096, 2.0, 1024)
+        image=task.env, user="root", capabilities=CAPABILITIES, limits=Limits(4096, 2.0, 1024)
     )
-    patches = b"".join((HERE / "patches" / name).read_bytes() for name in ("fix.patch", "test.patch"))
     began = time.monotonic()
     with bench.engine.container(spec) as container:
-        container.put("/tmp", {"all.patch": patches + SLOW})
-        command = PLAIN.format(files=FILES)
-        container.run(["sh", "-c", command.split(" && python")[0]], timeout=60, user="root")
-        done = container.run(["sh", "-c", command.rpartition(" && ")[2]], timeout=60, user="root")
+        container.put("/tmp", {"all.patch": task.fix_patch + task.test_patch})
+        container.run(["sh", "-c", APPLY], timeout=60, user="root")
+        done = container.run([*PYTEST, *task.listed], timeout=120, user="root", workdir="/repo")
     assert done.exit_code == 0, done.output.decode()
     return done.seconds, time.monotonic() - began
 
 
-def round_of(bench: Workbench, env: str, test: str) -> dict[str, float]:
+def round_of(bench: Workbench, task: Measured) -> dict[str, float]:
     """One round: every figure once."""
-    plain, plain_grading = plain_pytest(bench, env)
-    fix = (HERE / "patches" / "fix.patch").read_bytes()
+    plain, plain_grading = plain_pytest(bench, task)
     began = time.monotonic()
     graded = grade(
         bench.engine,
-        test,
-        fix,
-        instance_id="sample__counter-2",
-        fail_to_pass=FAIL_TO_PASS,
-        pass_to_pass=PASS_TO_PASS,
+        task.test,
+        task.fix_patch,
+        instance_id=task.instance_id,
+        fail_to_pass=task.fail_to_pass,
+        pass_to_pass=task.pass_to_pass,
     )
     whole = time.monotonic() - began
     assert graded.resolved, graded.reasons
@@ -185,21 +222,25 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--swebench", default="")
+    parser.add_argument("--task", nargs=2, metavar=("RELEASE", "ID"), default=())
     asked = parser.parse_args(arguments)
     bench = Workbench(read_workspace(Path.cwd(), dict(os.environ)))
-    env, test = build(bench)
-    rounds = [round_of(bench, env, test) for _ in range(asked.rounds)]
+    task = sealed(*asked.task) if asked.task else build(bench)
+    rounds = [round_of(bench, task) for _ in range(asked.rounds)]
     rows = [
         [name, f"{statistics.median(values):.2f}", f"{min(values):.2f}", f"{max(values):.2f}"]
         for name in rounds[0]
         for values in [[entry[name] for entry in rounds]]
     ]
     if asked.swebench:
-        spent = [swebench(asked.swebench, env) for _ in range(min(3, asked.rounds))]
+        spent = [swebench(asked.swebench, task.env) for _ in range(min(3, asked.rounds))]
         figures = (statistics.median(spent), min(spent), max(spent))
         rows.append(["swebench, whole grading", *(f"{value:.2f}" for value in figures)])
         ours = statistics.median(entry["whole grading"] for entry in rounds)
         rows.append(["times faster than swebench", f"{figures[0] / ours:.1f}", "", ""])
+    added, plain = (statistics.median(entry[name] for entry in rounds)
+                    for name in ("added to the plain grading", "plain grading"))  # fmt: skip
+    rows.append(["added, of the plain grading", f"{100 * added / plain:.0f} %", "", ""])
     load = os.getloadavg()[0]
     print(f"{asked.rounds} rounds, {os.cpu_count()} cores, load {load:.1f}, seconds\n")
     print("\n".join(text_table(["what", "median", "least", "most"], rows)))
