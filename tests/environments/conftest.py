@@ -69,7 +69,8 @@ class Index:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self._server.server_port}/simple"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        poll = {"poll_interval": 0.02}
+        threading.Thread(target=self._server.serve_forever, kwargs=poll, daemon=True).start()
 
     def add(self, name: str, version: str, requires: str = "") -> None:
         """One more wheel, of an early date."""
