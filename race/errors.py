@@ -118,8 +118,12 @@ class BuildFailed(Rejection):
 
 
 class Unresolvable(Rejection):
-    """No set of packages meets these requirements before the cut-off; the reason is for a person."""
+    """No set of packages meets these requirements before the cut-off; the reason is for a person.
+
+    `reason` is whole, as its end names what was asked for; a record has its beginning and its end.
+    """
 
     def __init__(self, reason: str) -> None:
-        super().__init__("unresolvable", reason)
+        short = reason if len(reason) <= 1500 else f"{reason[:700]} [...] {reason[-800:]}"
+        super().__init__("unresolvable", short)
         self.reason = reason

@@ -240,9 +240,9 @@ def failure(said: str) -> Unresolvable | Unreachable | Accident:
     text = re.sub(r"^error:\s*", "", re.sub(r"https?://\S+", "the index", text))
     low = text.lower()
     if "no solution found" in low or "unsatisfiable" in low:
-        return Unresolvable(text[:1500])
+        return Unresolvable(text)
     if any(word in low for word in NETWORK):
         return Unreachable(f"the package index does not answer: {text[:300]}")
     if "parse" in low or "requirement" in low or "not found" in low:
-        return Unresolvable(text[:1500])
+        return Unresolvable(text)
     return Accident(f"uv failed: {text[:300]}")

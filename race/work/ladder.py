@@ -19,6 +19,7 @@ from race.core.environment.imports import distribution_of, local_modules, missin
 from race.core.environment.model import Rung, reason
 from race.core.environment.needs import without_pins
 from race.core.environment.plan import Plan, needs_back_end, plan_environment
+from race.core.environment.pythons import runner_cutoff
 from race.core.environment.runner_dates import RunnerDates
 from race.core.environment.versions import next_version
 from race.errors import BuildFailed, Unresolvable
@@ -125,6 +126,7 @@ class Ladder:
                 self.bench, base, digest, archive, self.cutoff, self.say
             ),
             later=self.runner.later,
+            wheels_until=runner_cutoff(plan.python, self.cutoff),
         )
         try:
             locked = lock_requirements(pinner, needs, run_time=plan.project.requirements)

@@ -35,7 +35,11 @@ class Locked:
 
 
 class Pinner:
-    """Compiles locks for one Python and date; makes wheels from source where an index has none."""
+    """Compiles locks for one Python and date; makes wheels from source where an index has none.
+
+    For a Python that is younger than the date, `wheels_until` is the day until which a package may
+    come that has no wheel for that Python before, and cannot be built.
+    """
 
     def __init__(
         self,
@@ -47,8 +51,9 @@ class Pinner:
         constraints: Sequence[str] = (),
         from_source: Callable[[str, Path], Path] | None = None,
         later: Mapping[str, datetime] | None = None,
+        wheels_until: datetime | None = None,
     ) -> None:
-        self._later, self._constraints = later, constraints
+        self._later, self._constraints, self._wheels_until = dict(later or {}), constraints, wheels_until
         self._resolver, self._python, self._cutoff, self._omit = resolver, python, cutoff, omit
         self._from_source = from_source
         self._built: dict[str, Path] = {}
@@ -80,8 +85,17 @@ class Pinner:
             pin = f"{name}=={version}" if version else name
             if pin not in self._refused:
                 self._refused.add(pin)
-                return self._make(name, version, pin, error)
+                return self._make(name, version, pin, error) or self._taken_later(name, error)
         return False
+
+    def _taken_later(self, name: str, error: Unresolvable) -> bool:
+        """Take one package from when there are wheels of it for a young Python; False where no."""
+        if self._wheels_until is None or name in self._later:
+            return False
+        self._later[name] = self._wheels_until
+        what = f"{name} until {self._wheels_until:%Y-%m-%d}"
+        self.rungs.append(Rung(name="wheel-of-this-python", what=what, why=_short(error)))
+        return True
 
     def _make(self, name: str, version: str, pin: str, error: Unresolvable) -> bool:
         assert self._from_source is not None

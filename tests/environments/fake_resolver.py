@@ -13,7 +13,8 @@ from race.errors import Unresolvable
 class FakeResolver:
     """Every requirement resolves to version 1, but for names in `refused` (name -> explanation).
 
-    `wheelless` names need a source archive; `undated` names exist only without a cut-off.
+    `wheelless` names need a source archive, or a later date of their own; `undated` names exist only
+    without a cut-off.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class FakeResolver:
                 raise Unresolvable(f"No solution found: {self.refused[name]}")
             if name in self.undated and cutoff is not None:
                 raise Unresolvable(f"No solution found: {name} was not found")
-            if name in self.wheelless and name not in made:
+            if name in self.wheelless and name not in made and name not in (later or {}):
                 raise Unresolvable(
                     f"No solution found: Because {name}==1 has no usable wheels hint: Wheels are "
                     f"required for `{name}` because building from source is disabled"

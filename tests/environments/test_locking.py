@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from race.adapters.uv_resolver import failure
 from race.core.environment.model import reason
 from race.core.environment.needs import Needs
 from race.errors import BuildFailed, Unresolvable
@@ -93,6 +94,40 @@ def test_a_source_archive_that_does_not_build_falls_to_the_next_rung() -> None:
     locked = lock_requirements(pinner(FakeResolver(wheelless=["trio"]), fails), NEEDS, run_time=["h11"])
     assert "trio" not in locked.requirements
     assert any("no compiler" in rung.why for rung in locked.rungs)
+
+
+def test_a_package_without_wheels_for_a_young_python_may_come_later() -> None:
+    """Only when it cannot be built, only that package, and it is said; nothing is dropped for it."""
+
+    def broken(digest: str, archive: Path) -> Path:
+        raise BuildFailed("building mock-1.tar.gz", 1, "ffi.h: No such file or directory")
+
+    until = datetime(2026, 1, 1, tzinfo=UTC)
+    young = Pinner(
+        FakeResolver(wheelless=["mock"]),
+        python="3.11",
+        cutoff=DATE,
+        from_source=broken,
+        wheels_until=until,
+    )
+    locked = lock_requirements(young, NEEDS, run_time=["h11"])
+    assert [(rung.name, rung.what) for rung in locked.rungs] == [
+        ("wheel-of-this-python", "mock until 2026-01-01")
+    ]
+    assert "mock==1" in locked.text
+
+
+def test_a_reason_is_read_to_its_end() -> None:
+    """However long the resolver's explanation, the requirement at its end is found and given up."""
+    chain = "Because a<=1 depends on b<=1 we know that a cannot be used. " * 60
+    resolver = FakeResolver(refused={"mock": f"{chain}And because you require mock, unsatisfiable."})
+    locked = lock_requirements(pinner(resolver), NEEDS, run_time=["h11"])
+    assert [(rung.name, rung.what) for rung in locked.rungs] == [("drop-requirement", "mock")]
+    error = failure(f"error: No solution found: {chain} you require mock")
+    assert isinstance(error, Unresolvable)
+    assert error.reason.endswith("you require mock")
+    assert len(error.message) < 1600
+    assert error.message.endswith("you require mock")
 
 
 def test_the_build_back_end_may_be_undated_and_it_is_said() -> None:
