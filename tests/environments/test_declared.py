@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from race.core.environment.conda import conda_groups
 from race.core.environment.declared import caret, declared, poetry_requirements
 from race.core.environment.legacy import read_setup
 from race.core.environment.metadata import read_metadata
@@ -248,3 +249,31 @@ def test_versions_that_come_from_tags() -> None:
     assert next_version("4.13.0") == "4.13.1.dev0"
     assert next_version("2.0rc1") == "2.0.0.dev0"
     assert next_version("") == "0.1.dev0"
+
+
+CONDA = """\
+name: thing
+channels:
+  - conda-forge
+  - defaults
+dependencies:
+- python=3.11
+- conda-forge::pytest=7.1  # the series
+- filesystem-spec
+# a remark
+- numpy >=1.2
+- pip:
+  - other==1
+  - git+https://example.invalid/thing
+variables:
+  - not-a-package
+"""
+
+
+def test_an_environment_file_of_conda_names_packages_under_dependencies_only() -> None:
+    """Channels and what else a list of such a file holds are no packages; names are those of an index."""
+    (found,) = conda_groups({"continuous_integration/environment-3.11.yaml": CONDA.encode()})
+    assert found == (
+        "continuous_integration/environment-3.11.yaml",
+        ("pytest==7.1.*", "fsspec", "numpy>=1.2", "other==1"),
+    )

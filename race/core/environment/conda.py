@@ -18,7 +18,9 @@ RENAMED = {
     "dask-core": "dask",
     "pytables": "tables",
     "matplotlib-base": "matplotlib",
+    "filesystem-spec": "fsspec",
 }
+SECTION = re.compile(r"^dependencies:[^\n]*\n(.*?)(?=^[A-Za-z]|\Z)", re.MULTILINE | re.DOTALL)
 FEATURE = re.compile(r"^(tests?|testing|pytest|test-.*)$")
 
 
@@ -34,7 +36,9 @@ def conda_groups(tree: Tree, python: str = "3.11") -> Iterator[tuple[str, tuple[
     chosen = [path for path in files if python in path] or files
     if chosen:
         text = tree[chosen[0]].decode("utf-8", "replace")
-        lines = re.findall(r"^\s+-\s+([A-Za-z0-9][^#\n:]*)", text, re.MULTILINE)
+        inside = "".join(SECTION.findall(text))
+        lines = re.findall(r"^\s*-[ \t]+([A-Za-z0-9][^#\n]*)", inside, re.MULTILINE)
+        lines = [line for line in lines if not line.strip().endswith(":") and "://" not in line]
         yield chosen[0], _known([_conda(line.strip()) for line in lines])
 
 
