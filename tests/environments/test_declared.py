@@ -271,7 +271,7 @@ variables:
 
 
 def test_an_environment_file_of_conda_names_packages_under_dependencies_only() -> None:
-    """Channels and what else a list of such a file holds are no packages; names are those of an index."""
+    """Channels and other lists of such a file hold no packages; names are those of an index."""
     (found,) = conda_groups({"continuous_integration/environment-3.11.yaml": CONDA.encode()})
     assert found == (
         "continuous_integration/environment-3.11.yaml",
