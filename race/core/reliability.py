@@ -42,7 +42,7 @@ class Reliability(Closed):
     `gold_fails_under` names the perturbations that the reference fix did not stand: not counted.
     `not_repeated` are fail-to-pass ids left out of the repeats without the fix: they hang or fail late
     there while others fail at once, which bounds the same rate (see hangs), or there are too many.
-    Where every one hangs, a repeat without the fix ended at its first hang.
+    At least one is repeated; a repeat without the fix ends at its first hang.
     """
 
     limit: float

@@ -24,7 +24,7 @@ from race.ports import Container
 from race.work.cells import NotWanted, cpu_seconds, open_cell
 from race.work.trials import QUOTA, Enough, TrialResult, Work, run_trials
 
-FIRST_BATCH, MOST = 5, 18
+FIRST_BATCH, MOST = 2, 18
 """Trials per launcher: a new one gets a fresh interpreter, hash seed and memory layout to fork from.
 A small batch first, since most unreliable tasks show early."""
 BATCH_SECONDS = 15.0
@@ -55,17 +55,17 @@ class Seen:
 class Batches:
     """Trials a few at a time, for one container or several."""
 
-    def __init__(self, trials: Sequence[Trial], first: int = FIRST_BATCH) -> None:
-        self._left, self._first, self._lock = [*trials], first, threading.Lock()
+    def __init__(self, trials: Sequence[Trial]) -> None:
+        self._left, self._lock = [*trials], threading.Lock()
         self._runs, self._seconds = 0, 0.0
 
     def take(self) -> Sequence[Trial]:
         """The next few; nothing when there are none."""
         with self._lock:
-            size = self._first
+            size = FIRST_BATCH
             if self._runs:
                 each = self._seconds / self._runs
-                size = max(2, min(MOST, int(BATCH_SECONDS / max(each, 0.01))))
+                size = max(1, min(MOST, int(BATCH_SECONDS / max(each, 0.01))))
             taken, self._left = self._left[:size], self._left[size:]
             return taken
 
@@ -117,7 +117,7 @@ class _Taking:
         self._work, self._side, self._stop, self._seen = work, side, stop, seen
         self._lock, self._broken = threading.Lock(), threading.Event()
         self._waiting = threading.Event()
-        self._hanging = side == "without" and any(i in work.slow_ids for i in seen.plain.ids)
+        self._may_wait = side == "without"
 
     @contextmanager
     def container(
@@ -139,9 +139,9 @@ class _Taking:
         Perturbed ones compute beside the tests, so that they get no container without a slot.
         """
         wanted = [*trials]
-        left, over = Batches(wanted, 2 if self._hanging else FIRST_BATCH), threading.Event()
+        left, over = Batches(wanted), threading.Event()
         plain = all(one.variant == PLAIN for one in wanted)
-        waiters = WAITERS if self._hanging and plain else 0
+        waiters = WAITERS if self._may_wait and plain else 0
         with ThreadPoolExecutor(max_workers=HELPERS + WAITERS) as pool:
             helping = [
                 pool.submit(self._help, left, over, cpus, slot=number < HELPERS)
@@ -182,7 +182,8 @@ class _Taking:
             if plain.enough and batch[0].variant == PLAIN:
                 return
             started = time.monotonic()
-            before = cpu_seconds(container) if self._hanging else None
+            asked = self._may_wait and not self._waiting.is_set()
+            before = cpu_seconds(container) if asked else None
             if not run_trials(container, self._work, plain.ids, batch, self._take):
                 return
             seconds = time.monotonic() - started

@@ -60,3 +60,10 @@ def test_which_tests_are_slow_does_not_change_with_luck():
     assert slow(("a", "b", "c", "d"), took, 5, None) == ("b", "c")
     assert slow(("a", "b", "c"), took, 5, ("b",)) == ("b",)
     assert slow(("a", "b"), took, 5, ()) == ()
+
+
+def test_of_slow_tests_alone_the_least_slow_one_is_repeated():
+    """Not the one that hangs but the one that fails after half a minute; of two alike the first."""
+    assert slow(("a", "b"), {"a": 60.1, "b": 30.2}, 5, None) == ("a",)
+    assert slow(("a", "b", "c"), {"a": 60.1, "b": 60.0, "c": 60.2}, 5, None) == ("b", "c")
+    assert slow(("a",), {"a": 60.1}, 5, None) == ()

@@ -371,7 +371,24 @@ def test_hanging_tests_are_not_repeated_without_the_fix_while_another_fails_at_o
     assert done.bounds is not None
     assert done.bounds.not_repeated == tuple(ids[:2])
     assert {tuple(plan["ids"]) for fixed, plan in engine.ran if not fixed} == {(ids[2],)}
-    assert {tuple(plan["ids"]) for fixed, plan in engine.ran if fixed} == {tuple(ids)}
+    assert {tuple(plan["ids"]) for fixed, plan in engine.ran[3:] if fixed} == {tuple(ids)}
+
+
+def test_a_test_that_leans_on_a_hanging_one_is_not_repeated_without_it():
+    """With the fix the second test fails when the first is left out: so it says nothing by itself, and
+    both are repeated."""
+    ids = [f"tests/test_a.py::test_{number}" for number in range(2)]
+
+    def decide(fixed, plan):
+        if plan["ids"] == ids[1:]:
+            return [_outcome("failed", ids[1]), _ended()]
+        return _until_a_hang(fixed, plan, ids[:1])
+
+    engine = ScriptedEngine(decide)
+    done = repeat(_slow(_work(engine), ids[:1], 2.0), ids)
+    assert done.bounds is not None
+    assert done.bounds.not_repeated == ()
+    assert {tuple(plan["ids"]) for fixed, plan in engine.ran if not fixed} == {tuple(ids)}
 
 
 def test_hanging_tests_are_repeated_when_the_others_turn_out_to_be_unreliable():
