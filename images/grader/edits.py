@@ -32,6 +32,10 @@ _COMMON = frozenset(
 )
 
 
+INNER = "inner"
+"""The kind of all edits within functions that a test defines for itself."""
+
+
 class Edit:
     """Replace `source[start:end]` by `text`.
 
@@ -85,13 +89,23 @@ def edits_of(source: bytes, function: ast.AST) -> list[Edit]:
     """
     text = Text(source)
     nodes = own_nodes(function)
-    top = {id(node) for node in function.body}
     early = any(isinstance(node, ast.Return) for node in nodes)
+    found, wrapped = _in_place(text, nodes, set() if early else {id(node) for node in function.body})
+    if not found:
+        found = wrapped + _final_edits(text, function, nodes)
+    inner, inner_wrapped = _in_place(text, inner_nodes(nodes), set())
+    for edit in inner or inner_wrapped:
+        edit.kind = INNER
+    return found + _first_time(text, function) + (inner or inner_wrapped)
+
+
+def _in_place(text: Text, nodes: list[ast.AST], top: set[int]) -> tuple[list[Edit], list[Edit]]:
+    """Edits of what asserts among the nodes, and those that negate a whole condition; `top` are sure."""
     found: list[Edit] = []
     wrapped: list[Edit] = []
     for node in nodes:
         if isinstance(node, ast.Assert):
-            sure = id(node) in top and not early
+            sure = id(node) in top
             found.extend(_assert_edits(text, node, sure))
             wrapped.extend(_wrapped(text, node, sure))
         elif isinstance(node, ast.Call) and _is_raises(node):
@@ -99,9 +113,7 @@ def edits_of(source: bytes, function: ast.AST) -> list[Edit]:
         elif isinstance(node, ast.Call) and _called(node).lower().startswith("assert"):
             for argument in node.args:
                 found.extend(_other_values(text, argument, False))
-    if not found:
-        found = wrapped + _final_edits(text, function, nodes)
-    return found + _first_time(text, function)
+    return found, wrapped
 
 
 def own_nodes(function: ast.AST) -> list[ast.AST]:
@@ -113,6 +125,19 @@ def own_nodes(function: ast.AST) -> list[ast.AST]:
         found.append(node)
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             pending.extend(reversed(list(ast.iter_child_nodes(node))))
+    return found
+
+
+def inner_nodes(nodes: list[ast.AST]) -> list[ast.AST]:
+    """What lies in functions that a test defines for itself, such as the coroutine that it then runs.
+
+    Whatever runs them can swallow what they raise, so that a false assertion outside shows nothing.
+    """
+    found: list[ast.AST] = []
+    for node in nodes:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            own = own_nodes(node)
+            found += own + inner_nodes(own)
     return found
 
 

@@ -22,6 +22,7 @@ import cage
 import controls
 import supervise
 import tree
+from edits import INNER
 from seen import Seen, why_not
 from submission import Refused, Submission
 
@@ -237,7 +238,7 @@ class Checks:
             kinds.setdefault(edit.kind, []).append((function, edit, ids))
         ways = [self.draw.choice(kinds[kind]) for kind in sorted(kinds)]
         self.draw.shuffle(ways)
-        return ways
+        return sorted(ways, key=lambda pick: pick[1].kind == INNER)  # the last is taken first
 
     def _usable(self, function: controls.Function, neutral: bool) -> list[tuple[Any, list[str]]]:
         """Edits that a trial has shown to work, each with the ids that they work for."""

@@ -159,6 +159,8 @@ def interpreter_state() -> list[str]:
     policy = getattr(events, "_event_loop_policy", None)
     if policy is not None:
         kind = type(policy)
-        if kind.__module__.split(".")[0] not in ("asyncio", "uvloop"):
+        named = vars(sys.modules.get(kind.__module__, types)).get(kind.__qualname__)
+        known = named is kind and kind.__module__.split(".")[0] in ("asyncio", "uvloop")
+        if not known or any(hasattr(kind, name) for name in vars(policy)):
             found.append("event loop policy %s.%s" % (kind.__module__, kind.__qualname__))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
@@ -136,3 +137,20 @@ def test_times_carry_no_message(grader: Any, tmp_path: Path, monkeypatch: pytest
     grader.cage.open_folders(str(tmp_path))
     assert times() == before
     assert kept.stat().st_mtime_ns == written
+
+
+def test_an_event_loop_policy_is_known_by_what_it_is(grader: Any) -> None:
+    """A class that only bears a trusted name, or a trusted policy with a method of its own, is told."""
+    trusted = asyncio.DefaultEventLoopPolicy()
+    fake = type("_UnixDefaultEventLoopPolicy", (asyncio.DefaultEventLoopPolicy,), {})
+    fake.__module__ = type(trusted).__module__
+    changed = asyncio.DefaultEventLoopPolicy()
+    changed.new_event_loop = lambda: None  # type: ignore[method-assign]
+    kept = asyncio.events._event_loop_policy  # type: ignore[attr-defined]
+    try:
+        for policy, told in ((trusted, False), (fake(), True), (changed, True)):
+            asyncio.set_event_loop_policy(policy)
+            found = grader.integrity.interpreter_state()
+            assert any("event loop policy" in name for name in found) is told
+    finally:
+        asyncio.set_event_loop_policy(kept)
