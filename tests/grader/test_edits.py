@@ -155,3 +155,29 @@ def test_choices_need_the_secret(controls: Any) -> None:
     ]
     assert draws[0] == draws[1]
     assert len({tuple(draw) for draw in draws}) == 3
+
+
+NESTED = b"""
+import asyncio
+
+def test_nested():
+    async def scenario():
+        def check(value):
+            assert value == 3
+        seen = [1]
+        assert seen == [1]
+        check(3)
+    asyncio.run(scenario())
+"""
+
+
+def test_functions_inside_of_a_test_are_made_false_too(controls: Any) -> None:
+    """What a test hands to an event loop has false edits of its own, each of which fails there."""
+    book = controls.Book({"t.py": NESTED}, ["t.py::test_nested"])
+    function = ("t.py", ("test_nested",))
+    inner = [edit for _, edit in book.numbered(function, False) if edit.kind == "inner"]
+    assert len(inner) >= 4
+    assert not any(edit.sure for edit in inner)
+    for edit in inner:
+        source = book.variant({function: (edit, "")}, random.Random(1))["t.py"]
+        assert isinstance(run(source, ("test_nested",)), AssertionError), edit.text
