@@ -21,14 +21,20 @@ LONGEST = {"validate": 20.0, "specify": 1.0, "seal": 6.0, "tier": 6.0, "verify":
 """Seconds within which a stage is killed: about what it takes, so that any of its steps can be hit."""
 
 
+def _hear_interrupts() -> None:
+    """What is started in the background of a shell ignores interrupts, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def race(*arguments: str, environment: dict[str, str] | None = None) -> subprocess.Popen[str]:
-    """A race command as a process of its own."""
+    """A race command as a process of its own, which an interrupt reaches, whoever started the tests."""
     return subprocess.Popen(
         [sys.executable, "-m", "race", *arguments],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | (environment or {}),
+        preexec_fn=_hear_interrupts,
     )
 
 
