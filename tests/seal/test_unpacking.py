@@ -148,6 +148,17 @@ def test_each_wrapping_is_opened(name: str, tmp_path: Path) -> None:
     assert TEXT[:40] in everything(wrapped)
 
 
+@pytest.mark.parametrize("before", [b"DATA=", b"exec(decode(b'", b"x.y=z=", b""])
+def test_base85_that_looks_like_a_name_is_opened(before: bytes) -> None:
+    """Compressed at any second of half an hour: it may itself begin as a name and an equals sign."""
+    missed = [
+        second
+        for second in range(1_780_000_000, 1_780_001_800)
+        if TEXT[:40] not in everything(before + base64.b85encode(gzip.compress(TEXT, mtime=second)))
+    ]
+    assert missed == []
+
+
 @pytest.mark.parametrize("width", [16, 20, 40, 76])
 @pytest.mark.parametrize(
     "between", ["\n", "\r\n", "\n    ", '"\n        "', "'\n    '", '" \\\n  "', "\\n", '",\n  "']

@@ -24,8 +24,12 @@ _RUN = re.compile(rb"[!-~]{48,}(?:\r?\n[ \t]*[!-~]{48,})*(?:\r?\n[ \t]*[!-~]+)?"
 _JOINED = re.compile(rb"""["']\s*\\?\s*[bBrR]{0,2}["']|\s+|\\[rn]""")
 """Between two pieces of one text: literals in a row, or the ends of lines."""
 
-_BEFORE = re.compile(rb"""(?:[A-Za-z_][A-Za-z0-9_.]*[=:(]+)+[bB]?["']?""")
-"""A name that the text is given to, or a call that it is handed to."""
+_BEFORE = re.compile(rb"[A-Za-z_][A-Za-z0-9_.]*[=:(]+")
+"""A name that the text is given to, or a call that it is handed to; the text can look like one."""
+
+_QUOTE = re.compile(rb"""[bB]?["']""")
+_NAMES = 6
+"""So many of them in a row are taken for what stands before a text."""
 
 _SPACE = re.compile(rb"\s+")
 _RARE, _CHARACTERS = 4, 24
@@ -53,8 +57,7 @@ class _Alphabet:
         for match in self._pieces.finditer(self._between.sub(b"", run)):
             if not _mixed(match.group()):
                 continue
-            before = _BEFORE.match(match.group())
-            for skipped in {*range(5), before.end() if before else 0}:
+            for skipped in sorted({*range(5), *_beginnings(match.group())}):
                 text = match.group()[skipped:]
                 yield self._bytes(text.replace(b"z", b"!!!!!") if self._also else text)
 
@@ -66,6 +69,20 @@ class _Alphabet:
         groups = places.reshape(-1, 5) @ np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
         data = (groups & np.uint64(0xFFFFFFFF)).astype(">u4").tobytes()
         return data[: len(data) - lacks]
+
+
+def _beginnings(text: bytes) -> Iterator[int]:
+    """Where the encoded text may begin behind names, calls and a quote."""
+    at = 0
+    for _ in range(_NAMES):
+        name = _BEFORE.match(text, at)
+        if name is None:
+            return
+        at = name.end()
+        yield at
+        quote = _QUOTE.match(text, at)
+        if quote is not None:
+            yield quote.end()
 
 
 def _mixed(text: bytes) -> bool:
