@@ -15,7 +15,7 @@ import hmac
 import random
 import re
 
-from edits import Edit, edits_of, name_place
+from edits import Edit, Text, edits_of, name_place
 
 Function = tuple
 """A test function: path and names of classes and function, as `function_of` gives it."""
@@ -91,6 +91,14 @@ class Book:
         rows = list(kinds.values())
         longest = max((len(row) for row in rows), default=0)
         return [row[place] for place in range(longest) for row in rows if place < len(row)]
+
+    def owns(self, function: Function, edit: Edit) -> bool:
+        """Does an edit lie within its function's own text, so that no other test is touched by it?"""
+        node = self._nodes.get(function)
+        if node is None or edit.kind == "again":
+            return False
+        start, end = Text(self.files[function[0]]).span(node)
+        return start <= edit.start and edit.end <= end
 
     def new_name(self, function: Function, draw: random.Random, chosen: dict) -> str:
         """A name for a test that says nothing about it; none that `chosen`, as of `variant`, has."""

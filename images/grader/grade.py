@@ -22,6 +22,7 @@ import cage
 import controls
 import supervise
 import tree
+from decoys import BEFORE_SECONDS, Decoys
 from edits import INNER
 from seen import Seen, why_not
 from submission import Refused, Submission
@@ -33,8 +34,6 @@ TOTAL_SECONDS = 1500.0
 MOST_ALONE = 12
 CONTROLS_ALONE = 2
 CONTROLS_TOGETHER = 3
-DECOYS = 4
-BEFORE_SECONDS = 2.0
 
 
 def load(name: str) -> Any:
@@ -201,11 +200,19 @@ class Checks:
         self.groups = controls.by_function(grading.task["fail_to_pass"])
         kept = self.trial.get("not_renamed", ())
         self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
+        self.decoys = Decoys(grading, self.book.files, self.draw, lambda f: self._usable(f, False))
 
     def before(self) -> None:
-        """None, one or two decoys, so that no run can tell by its place whether it is the one."""
-        for _ in range(self.draw.randrange(3)):
+        """One to three decoys, so that no run can tell by its place whether it is the one.
+
+        Runs may be able to count those before them, and the first is never the one that matters.
+        """
+        for _ in range(1 + self.draw.randrange(3)):
             self.decoy(BEFORE_SECONDS)
+
+    def decoy(self, most: float) -> None:
+        """A run that looks like the one of all tests; see `Decoys`."""
+        self.doubts += self.decoys.run(most)
 
     def after(self) -> None:
         """Once all listed tests have passed: every check, in a drawn order, until one disagrees."""
@@ -304,43 +311,6 @@ class Checks:
         self.draw.shuffle(order)
         ordered = all(name != nodeid for name, nodeid in asked.items())
         return self.grading.run(order, purpose, ordered=ordered, **how)
-
-    def decoy(self, most: float) -> None:
-        """A run that looks like the one of all tests, with some turned false; it ends after them.
-
-        They are among those that run first. Before the real run it may take `most` seconds.
-        """
-        listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        early = self._early(
-            self.grading.seconds or self.trial.get("seconds") or dict.fromkeys(listed, 0.0)
-        )
-        book = controls.Book(self.book.files, early)
-        groups = controls.by_function(early)
-        sure = {f: [edit for edit in edits if edit.sure and not edit.neutral and edit.kind != "again"]
-                for f, edits in book.edits.items()}  # fmt: skip
-        functions = [function for function, edits in sure.items() if edits]
-        self.draw.shuffle(functions)
-        chosen = {f: (self.draw.choice(sure[f]), "") for f in functions[:DECOYS]}
-        if not chosen:
-            return
-        self.grading.place(book.variant(chosen, self.draw))
-        until = [nodeid for function in chosen for nodeid in groups[function]]
-        purpose = "negative controls among all"
-        seen = self.grading.run(listed, purpose, until=until, most=most)
-        for nodeid in until:
-            if seen.outcomes.get(nodeid) == "passed":
-                self.doubts.append("a false test in place of %s passes" % nodeid)
-
-    def _early(self, taken: dict[str, float]) -> list[str]:
-        """Of tests in the order of their run, with what they took: those that fit a tenth of it all."""
-        early, spent = [], 0.0
-        room = max(0.3, 0.1 * sum(taken.values()))
-        for name, seconds in taken.items():
-            spent += seconds
-            if spent > room:
-                break
-            early.append(name)
-        return early
 
 
 def grade(worker: supervise.Worker, write: Callable[[dict, dict], None]) -> None:

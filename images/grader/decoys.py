@@ -1,0 +1,108 @@
+"""Runs that look like the one of all listed tests, with some of the tests turned false.
+
+What a submission does may depend on which run it is in: runs can count those before them, and may find
+ways to compare what they are shown. So the first run is never the one that matters, and what is true
+and what is false in a decoy is drawn anew for each test. Standard library only, Python 3.8 and newer.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Callable
+
+import controls
+from edits import Edit
+
+OTHERS = 4
+BEFORE_SECONDS = 2.0
+"""How long a decoy may take before the run of all tests."""
+_ROOM, _SHARE = 0.3, 0.1
+Proven = Callable[[controls.Function], "list[tuple[Edit, list[str]]]"]
+"""The false edits of a fail-to-pass function that a trial has shown to work, each with its ids."""
+
+
+class Decoys:
+    """Makes decoys for one grading."""
+
+    def __init__(
+        self, grading: Any, files: dict[str, bytes], draw: random.Random, proven: Proven
+    ) -> None:
+        self.grading, self.files, self.draw, self.proven = grading, files, draw, proven
+        self.groups = controls.by_function(grading.task["fail_to_pass"])
+
+    def run(self, most: float) -> list[str]:
+        """Run one decoy, for at most `most` seconds unless that is 0; what does not add up.
+
+        Of the fail-to-pass functions that run early some are turned false, as a draw has it, and of the
+        other tests some that come later. What is false must not pass. A fail-to-pass test that is as
+        it was, and that nothing false has run before, must: it is the same run up to there.
+        """
+        task = self.grading.task
+        listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
+        taken = self.grading.seconds or self.grading.trial.get("seconds") or dict.fromkeys(listed, 0.0)
+        place = {nodeid: number for number, nodeid in enumerate(early(taken, self.groups))}
+        book = controls.Book(self.files, list(place))
+        chosen, false = self._turned(book, place)
+        true = [name for function, ids in self.groups.items() for name in ids
+                if function not in chosen and name in place]  # fmt: skip
+        begin = max((place[name] for name in true), default=-1)
+        for function, ids in self._others(book, [name for name in place if place[name] > begin]):
+            chosen[function] = self.draw.choice(_sure(book, function)), ""
+            false += ids
+        if not chosen and not true:
+            return []
+        self.grading.place(book.variant(chosen, self.draw))
+        seen = self.grading.run(listed, "negative controls among all", until=false + true, most=most)
+        doubts = ["a false test in place of %s passes" % name
+                  for name in false if seen.outcomes.get(name) == "passed"]  # fmt: skip
+        first = min((place[name] for name in false), default=len(place))
+        if self.grading.checks[-1]["how"] == "finished":
+            outcomes = {name: seen.outcomes.get(name, "missing") for name in true if place[name] < first}
+            doubts += ["%s passes in one run of all tests and not in another: %s" % (name, outcome)
+                       for name, outcome in outcomes.items() if outcome != "passed"]  # fmt: skip
+        return doubts
+
+    def _turned(
+        self, book: controls.Book, place: dict[str, int]
+    ) -> tuple[dict[controls.Function, tuple[Edit | None, str]], list[str]]:
+        """Fail-to-pass functions that are turned false by the toss of a coin; the ids that fail."""
+        chosen: dict[controls.Function, tuple[Edit | None, str]] = {}
+        false: list[str] = []
+        for function, ids in self.groups.items():
+            if not all(name in place for name in ids):
+                continue
+            ways = [way for way in self.proven(function) if book.owns(function, way[0])]
+            if ways and self.draw.random() < 0.5:
+                edit, working = self.draw.choice(ways)
+                chosen[function] = edit, ""
+                false += working
+        return chosen, false
+
+    def _others(self, book: controls.Book, ids: list[str]) -> list[tuple[controls.Function, list[str]]]:
+        """A few functions of these tests that can be turned false for sure, none fail-to-pass."""
+        groups = controls.by_function(ids)
+        functions = [f for f in groups if f not in self.groups and _sure(book, f)]
+        self.draw.shuffle(functions)
+        return [(function, groups[function]) for function in functions[:OTHERS]]
+
+
+def _sure(book: controls.Book, function: controls.Function) -> list[Edit]:
+    """A function's false edits that need no trial."""
+    edits = book.edits.get(function, ())
+    return [edit for edit in edits if edit.sure and not edit.neutral and edit.kind != "again"]
+
+
+def early(taken: dict[str, float], groups: dict[controls.Function, list[str]]) -> list[str]:
+    """Of tests in the order of their run, with the seconds that they took, those that a decoy runs.
+
+    They take a tenth of it all, or go up to the end of the first fail-to-pass function if that is near.
+    """
+    ends, spent = {}, 0.0
+    for name, seconds in taken.items():
+        spent += seconds
+        ends[name] = spent
+    room = max(_ROOM, _SHARE * spent)
+    nearest = min((max(ends.get(name, spent) for name in ids) for ids in groups.values()), default=spent)
+    if nearest <= BEFORE_SECONDS / 2:
+        room = max(room, nearest)
+    return [name for name, end in ends.items() if end <= room]
