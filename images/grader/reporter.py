@@ -20,6 +20,8 @@ import pytest
 from _pytest import runner
 
 DUMP_SIGNAL = signal.SIGRTMAX - 3
+ORPHANED_SETTINGS = ("cache_dir", "reruns", "reruns_delay")
+ORPHANED_MARKERS = ("flaky", "repeat", "random_order")
 TEXT_LIMIT, MESSAGE_LIMIT, STACK_LIMIT = 6000, 2000, 60000
 
 
@@ -76,11 +78,23 @@ class Reporter:
         """Announce the versions, and keep the running test's name out of the environment."""
         runner._update_current_test_var = lambda *_: None
         self._manager = config.pluginmanager
+        for name in ORPHANED_MARKERS:
+            config.addinivalue_line("markers", name + ": of a plugin that is left out")
         self._send(
             event="session",
             pytest=pytest.__version__,
             python="%d.%d.%d" % sys.version_info[:3],
         )
+
+    def pytest_addoption(self, parser: object) -> None:
+        """Settings of plugins that are left out are no unknown ones, which some projects make errors."""
+        for name in ORPHANED_SETTINGS:
+            parser.addini(name, "of a plugin that is left out")
+
+    def pytest_internalerror(self, excrepr: object, excinfo: object) -> None:
+        """pytest itself breaks off: by a plugin, or by a warning that the project makes an error."""
+        text = str(excrepr)
+        self._send(event="internal-error", message=text.strip().splitlines()[-1][:MESSAGE_LIMIT])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_ignore_collect(self, collection_path: object, config: object):

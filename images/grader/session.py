@@ -28,7 +28,7 @@ FLAGS = ("--strict-markers", "--doctest-modules", "--doctest-continue-on-failure
 KEPT_LETTERS = "pWom"
 BLOCKED_PLUGINS = (
     "randomly", "random_order", "random-order", "reverse", "rerunfailures", "pytest_rerunfailures",
-    "flaky", "repeat", "pytest_repeat", "sugar", "pytest-sugar", "cacheprovider", "pastebin", "junitxml",
+    "flaky", "repeat", "pytest_repeat", "sugar", "pytest-sugar", "cacheprovider", "pastebin",
 )  # fmt: skip
 
 

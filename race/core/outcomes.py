@@ -31,9 +31,9 @@ Ended = Literal[
     "no-interpreter",
     "cut-off",
 ]
-"""`crashed`: processes kept dying without any test getting through. `collection-failed`: the run died
-before it looked at a test file (plugins, conftest). `cut-off`: the stream stopped early, which is
-about us or the engine, not about the tests."""
+"""`crashed`: processes kept dying without any test getting through, or pytest itself broke off.
+`collection-failed`: the run died before it looked at a test file (plugins, conftest). `cut-off`: the
+stream stopped early, which is about us or the engine, not about the tests."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Observation:
     """One run of tests: ids in the order in which they ran.
 
     `collected` are all ids that the files hold, also those that were not asked for; `processes` how
-    many it took (1 when nothing hung or crashed); `output` what the tests printed, cut at the limit.
+    many it took (1 when nothing hung or crashed); `output` what the tests printed, cut at the limit;
+    `broke_off` the last line of an error of pytest's own, or of a plugin, that ended the run.
     """
 
     tests: Mapping[str, TestOutcome]
@@ -80,6 +81,7 @@ class Observation:
     output: str = ""
     output_bytes: int = 0
     stacks: str = ""
+    broke_off: str = ""
 
     def outcome(self, nodeid: str) -> str:
         """The outcome of one id; `missing` when it has none."""
@@ -192,6 +194,7 @@ class _Building:
         self.uncollectable: dict[str, Uncollectable] = {}
         self.session: dict[str, str] = {}
         self.end: dict[str, Any] = {}
+        self.broke_off = ""
 
     def take(self, event: dict[str, Any]) -> None:
         kind = event.get("event")
@@ -219,16 +222,19 @@ class _Building:
                 excerpt=event.get("excerpt", ""),
                 stacks=event.get("stacks", ""),
             )
+        elif kind == "internal-error":
+            self.broke_off = event["message"]
         elif kind == "ended":
             self.end = event
 
     def observation(self) -> Observation:
         end = self.end
+        how = end.get("how", "cut-off")
         return Observation(
             tests=dict(self.tests),
             collected=tuple(self.collected),
             uncollectable=dict(self.uncollectable),
-            ended=end.get("how", "cut-off"),
+            ended="crashed" if how == "finished" and self.broke_off else how,
             seconds=end.get("seconds", 0.0),
             processes=end.get("processes", 1),
             pytest=self.session.get("pytest", ""),
@@ -236,4 +242,5 @@ class _Building:
             output=end.get("output", ""),
             output_bytes=end.get("output_bytes", 0),
             stacks=end.get("stacks", ""),
+            broke_off=self.broke_off,
         )

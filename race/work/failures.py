@@ -87,6 +87,8 @@ def _why_nothing(seen: Observation) -> tuple[str, str]:
     for path, lost in sorted(seen.uncollectable.items(), key=lambda entry: entry[1].skipped):
         said = "skips itself: " if lost.skipped else ""
         return path, said + normalise(_last_line(lost.message))
+    if seen.broke_off:
+        return "", f"pytest broke off: {normalise(seen.broke_off)}"
     last = normalise(_last_line(seen.output))
     words = {
         "collection-failed": "the run died before it looked at a test file",
@@ -101,5 +103,5 @@ def _why_nothing(seen: Observation) -> tuple[str, str]:
 
 
 def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.removeprefix("E  ").strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else ""

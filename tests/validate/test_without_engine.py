@@ -271,10 +271,14 @@ def test_a_suite_that_died_is_not_said_to_take_too_long():
          "tests/a.py", "skips itself: needs Windows"),
         ([_ended("collection-failed") | {"output": "Traceback\n  x\nKeyError: 'HOME'\n"}],
          "", "the run died before it looked at a test file: KeyError: 'HOME'"),
+        ([_ended("collection-failed") | {"output": "a/conftest.py:2: in <module>\nE   KeyError: 1\n"}],
+         "", "the run died before it looked at a test file: KeyError: 1"),
+        ([{"event": "internal-error", "message": "PytestConfigWarning: Unknown: a"}, _ended()],
+         "", "pytest broke off: PytestConfigWarning: Unknown: a"),
         ([_ended("run-limit")], "", "nothing was collected within the limit of a run"),
         ([_ended()], "", "the files hold none"),
     ],
-    ids=["import", "skip", "conftest", "limit", "empty"],
+    ids=["import", "skip", "start", "conftest", "own-error", "limit", "empty"],
 )  # fmt: skip
 def test_a_task_without_any_test_says_why(events, place, why):
     """The finding names the file and the last line of what went wrong with tests and fix."""
