@@ -22,6 +22,7 @@ import cage
 import controls
 import supervise
 import tree
+from bytecode import Bytecode
 from decoys import BEFORE_SECONDS, Decoys
 from edits import INNER
 from seen import Seen, why_not
@@ -69,6 +70,11 @@ class Grading:
         self.pytest_seconds = 0.0
         self.nonce = os.urandom(16).hex()
         self.uids = cage.Uids()
+        self.compile(self.trial.get("bytecode", {}))
+
+    def compile(self, names: dict[str, bool]) -> None:
+        """Have byte-code made of these files of the project; see `Bytecode`."""
+        self.bytecode = Bytecode(self.task["python"], self.root, names, self.uids())
 
     def submission(self) -> None:
         """Find out what is graded. Raises Refused."""
@@ -78,7 +84,9 @@ class Grading:
     def place(self, variants: dict[str, bytes] | None = None) -> dict:
         """Make the repository what it has to be for a run; its manifest."""
         hidden = {**self.hidden, **(variants or {})}
-        wanted = tree.rebuild(self.base, self.root, self.submitted.product, hidden)
+        beside = self.bytecode
+        wanted = tree.rebuild(self.base, self.root, self.submitted.product, hidden,
+                              lambda wanted: beside.files(wanted, set(hidden)))  # fmt: skip
         cage.open_folders(self.root)
         return wanted
 

@@ -159,7 +159,8 @@ class Reporter:
         """
         self._look(always=True)
         if self._tell_imports:
-            self._send(event="imports", names=imported_packages(self._root))
+            own = imported_files(self._root)
+            self._send(event="imports", names=imported_packages(self._root), own=own)
         session.config.hook.pytest_terminal_summary = lambda **_: []
         yield
         if session.exitstatus in (0, 1, 5):
@@ -246,6 +247,19 @@ def imported_packages(root: str) -> list[str]:
         except OSError:
             mentions.add(name.partition(".")[0])
     return [name for name, _ in found if name.partition(".")[0] not in mentions]
+
+
+def imported_files(root: str) -> dict[str, bool]:
+    """Files of the project that are imported now, below `root`, with whether pytest rewrites them."""
+    found = {}
+    for module in list(sys.modules.values()):
+        spec = getattr(module, "__spec__", None)
+        path = getattr(spec, "origin", None)
+        if isinstance(path, str) and path.startswith(root + os.sep) and path.endswith(".py"):
+            kind = type(spec.loader).__name__
+            if kind in ("AssertionRewritingHook", "SourceFileLoader"):
+                found[os.path.relpath(path, root)] = kind == "AssertionRewritingHook"
+    return found
 
 
 def judge(reports: list) -> tuple[str, object]:

@@ -15,6 +15,7 @@ class Seen:
         self.asked = set(asked)
         self.altered: set[str] = set()
         self.imported: list[str] = []
+        self.own: dict[str, bool] = {}
         self._tolerated = tolerated
         self.outcomes: dict[str, str] = {}
         self.messages: dict[str, str] = {}
@@ -49,6 +50,7 @@ class Seen:
             self.altered |= {*event["what"], *event["hooks"]}
         elif kind == "imports":
             self.imported = [str(name) for name in event["names"]]
+            self.own = {str(path): bool(rewritten) for path, rewritten in event["own"].items()}
         elif kind == "collect-error":
             for name in self.asked:
                 if name.startswith(event["path"] + "::"):

@@ -16,6 +16,7 @@ import subprocess
 import tarfile
 import tempfile
 import time
+from typing import Callable
 
 import cage
 
@@ -230,12 +231,17 @@ def difference(base: Base, root: str) -> dict[str, bytes | None]:
 
 
 def rebuild(
-    base: Base, root: str, product: dict[str, bytes | None], hidden: dict[str, bytes | None]
+    base: Base,
+    root: str,
+    product: dict[str, bytes | None],
+    hidden: dict[str, bytes | None],
+    beside: Callable[[dict], dict[str, bytes]] = lambda wanted: {},
 ) -> dict:
     """Make the repository base + product + hidden; the manifest that it then has.
 
     The hidden tests win over the submission, the submission over the base. Their files are written anew
-    each time, so that the times of files do not tell which of them were edited.
+    each time, so that the times of files do not tell which of them were edited. `beside` says what
+    lies beside the tree that is given to it, such as byte-code.
     """
     layers = {**product, **hidden}
     wanted = {path: entry for path, entry in base.files.items() if path not in layers}
@@ -243,6 +249,9 @@ def rebuild(
         if data is not None:
             kind = base.files.get(path, ("f", ""))[0]
             wanted[path] = ("x" if kind == "x" else "f", hashlib.sha256(data).hexdigest())
+    layers.update(beside(wanted))
+    wanted.update((path, ("f", hashlib.sha256(layers[path]).hexdigest()))
+                  for path in layers if path not in {*product, *hidden})  # fmt: skip
     for path in walk(root):
         if path not in wanted:
             cage.remove(os.path.join(root, path))

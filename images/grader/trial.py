@@ -24,7 +24,8 @@ EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
 
 def try_out(worker: supervise.Worker) -> dict[str, Any]:
     """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
-    `preload` (modules that the worker imports before any run), `together` (do renamed ones pass in
+    `preload` (modules that the worker imports before any run), `bytecode` (files of the project that are
+    compiled before any run, with whether pytest rewrites them), `together` (do renamed ones pass in
     one process), `seconds` (what each test took, in the order of the run), `tolerated` (what the
     project itself changes about the runner).
 
@@ -51,10 +52,12 @@ def _try_out(grading: Grading) -> dict[str, Any]:
     if failing or seen.doubts:
         return {"reference": ["unresolved", *sorted(failing)[:20], *seen.doubts[:5]]}
     preload, again = _try_preload(grading, listed, seen)
+    own = {path: rewritten for path, rewritten in seen.own.items() if path not in grading.hidden}
+    bytecode = _try_bytecode(grading, listed, own)
     deadline = time.monotonic() + SECONDS
     book = controls.Book(grading.sources(), task["fail_to_pass"])
     found: dict[str, Any] = {"not_alone": [], "not_renamed": [], "tolerated": sorted(again.altered)}
-    found.update(preload=preload, seconds=again.seconds)
+    found.update(preload=preload, seconds=again.seconds, bytecode=bytecode)
     for function, ids in controls.by_function(task["fail_to_pass"]).items():
         _try_alone(grading, book, function, ids, found)
     found["together"] = _try_together(grading, book, found)
@@ -80,6 +83,17 @@ def _try_preload(grading: Grading, listed: list[str], seen: Seen) -> tuple[list[
     grading.worker.close()
     grading.worker = supervise.Worker(task["python"], task["environment"])
     return [], seen
+
+
+def _try_bytecode(grading: Grading, listed: list[str], own: dict[str, bool]) -> dict[str, bool]:
+    """The project's files that need not be compiled in each run, when all tests pass then as well."""
+    grading.compile(own)
+    grading.place()
+    seen = grading.run(listed, "all listed tests")
+    if not seen.doubts and all(seen.outcomes.get(name) == "passed" for name in seen.asked):
+        return own
+    grading.compile({})
+    return {}
 
 
 def _try_alone(

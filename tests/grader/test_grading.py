@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from race.errors import Rejection
+from race.ports import ContainerSpec
+from race.work.observing import CAPABILITIES
 from race.work.test_image import TestImage, build_test
 from race.workbench import Workbench
 
@@ -83,3 +86,19 @@ def test_an_image_needs_tests_that_fail(bench: Workbench, counter_task: Any) -> 
     wanted = TestImage("sample__x-1", "race-none", "", ("a::b",), ("a::b",), b"", b"", "0")
     with pytest.raises(Rejection, match="in both lists"):
         build_test(bench.engine, wanted, "race-tests-grader:none", b"s")
+
+
+def test_all_runs_of_a_grading_find_the_same_byte_code(bench: Workbench, counter_task: Any) -> None:
+    """The project's files that the trial saw imported are compiled once; not those of hidden tests."""
+    spec = ContainerSpec(image=counter_task.image, user="root", capabilities=CAPABILITIES)
+    with bench.engine.container(spec) as container:
+        container.put("/tmp", {"soma-agent.patch": counter_task.fix})
+        container.run(["git", "apply", "/tmp/soma-agent.patch"], timeout=30, workdir="/repo")
+        assert container.run(["/soma/run_tests.sh"], timeout=120, workdir="/repo").exit_code == 0
+        found = container.run(
+            ["find", "/repo", "-name", "*.pyc", "-user", "root", "-perm", "644"], timeout=30
+        ).output.decode()
+        assert json.loads(container.get("/tmp/report.json") or b"")["race"]["verdict"] == "resolved"
+    names = {Path(line).name.partition(".")[0] for line in found.split()}
+    assert {"core", "text", "conftest"} <= names
+    assert "test_core" not in names
