@@ -33,6 +33,27 @@ def adopt_orphans() -> None:
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def settle_names(hosts: str = "/etc/hosts", addresses: str = "/proc/net/if_inet6") -> None:
+    """Let `localhost` lead to 127.0.0.1, and to ::1 only where that address is there.
+
+    Without a network some engines name nothing, and others name an address that nobody can listen on.
+    """
+    try:
+        with open(addresses, encoding="ascii") as stream:
+            both = any(line.startswith("0" * 31 + "1 ") for line in stream)
+    except OSError:
+        both = False
+    with contextlib.suppress(OSError):
+        with open(hosts, encoding="utf-8", errors="surrogateescape") as stream:
+            lines = stream.readlines()
+        kept = [line for line in lines if both or line.split()[:1] != ["::1"]]
+        if not any("localhost" in line.partition("#")[0].split()[1:] for line in kept):
+            kept.insert(0, "127.0.0.1\tlocalhost\n")
+        if kept != lines:
+            with open(hosts, "w", encoding="utf-8", errors="surrogateescape") as stream:
+                stream.writelines(kept)
+
+
 class Uids:
     """User ids for runs, drawn so that they say nothing about which run came first."""
 

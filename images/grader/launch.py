@@ -64,6 +64,8 @@ def main(mode: str, arguments: list[str]) -> int:
     if os.getuid() != 0:
         print("launch.py must be started by root", file=sys.stderr)
         return 2
+    if mode != "prepare":
+        cage.settle_names()
     if mode == "observe":
         return observe(arguments[0])
     if mode == "prepare":

@@ -21,8 +21,13 @@ FAILING = frozenset({"failed", "error", "hang", "crashed", "missing"})
 EXPECTED = frozenset({"xfailed", "xpassed"})
 UNKNOWN = "unknown"
 NOTHING_COLLECTED = "nothing-collected"
+FAILS_WITH_THE_FIX = "fails-with-the-fix"
+NO_FAIL_TO_PASS = "no-fail-to-pass"
 WOBBLY = ("flaky", "unreliable")
 """Reasons that chance decides: in which cell and run it shows is for the ledger."""
+
+OLD_TROUBLE = ("flaky", "broken", "skipped")
+"""Reasons that say nothing about the change where the old tests had the same trouble with the fix."""
 
 Reason = Literal[
     "flaky", "unreliable", "broken", "skipped", "expected-failure", "unstable-id", "missing",
@@ -129,7 +134,7 @@ def classify(
         else:
             shown = {cell: word for cell, word in stands.items() if known[cell]}
             dropped.append(_dropped(test_id, place, wandering.get(test_id, ""), shown))
-            if stands["new-without"] != "passed":
+            if stands["new-without"] != "passed" and (place not in OLD_TROUBLE or _is_news(stands)):
                 near.setdefault(place, []).append(dropped[-1].id)
     findings = [*_regressed(regressions), *_changed(known, ids)]
     if not fail_to_pass:
@@ -141,6 +146,11 @@ def classify(
         tuple(regressions),
         tuple(findings),
     )
+
+
+def _is_news(stands: Mapping[Cell, Standing]) -> bool:
+    """Whether a test that is of no use is new, or passed in its old version with the fix."""
+    return stands["old-with"] in ("missing", "unknown", "passed")
 
 
 def _wandering(known: Mapping[Cell, Sequence[Run]], ids: Sequence[str]) -> dict[str, str]:
@@ -230,17 +240,29 @@ def _wanting(near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]])
         if near.get(reason):
             yield nothing_left(reason, near[reason])
             return
-    if near.get("broken"):
+    failing = near.get("broken") or _all_failing(known)
+    if failing:
         yield Finding(
-            rule="fails-with-the-fix",
-            place=near["broken"][0],
-            message=f"no test passes only with the fix; {len(near['broken'])} fail even with it",
+            rule=FAILS_WITH_THE_FIX,
+            place=failing[0],
+            message=f"no test passes only with the fix; {len(failing)} fail even with it",
         )
         return
+    if near.get("skipped"):
+        yield nothing_left("skipped", near["skipped"])
+        return
     yield Finding(
-        rule="no-fail-to-pass",
+        rule=NO_FAIL_TO_PASS,
         message="every test that passes with the fix passes without it too: nothing shows the bug",
     )
+
+
+def _all_failing(known: Mapping[Cell, Sequence[Run]]) -> list[str]:
+    """The tests that fail with new tests and fix, when none passes there."""
+    words = {test_id: word for run in known["new-with"] for test_id, word in run.outcomes.items()}
+    if "passed" in words.values():
+        return []
+    return sorted(test_id for test_id, word in words.items() if word in FAILING)
 
 
 def nothing_left(reason: str, ids: Sequence[str]) -> Finding:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
-from race.core.classify import NOTHING_COLLECTED, Sorted
+from race.core.classify import FAILS_WITH_THE_FIX, NO_FAIL_TO_PASS, NOTHING_COLLECTED, Sorted
 from race.core.failure_text import ObservedFailure, normalise
 from race.core.outcomes import Observation
 from race.core.records import Finding
@@ -65,21 +66,36 @@ def uncollectable(ran: MatrixRuns) -> list[Finding]:
     return found
 
 
-def explained(found: Sorted, ran: MatrixRuns) -> Sorted:
-    """The same with the reason, where no test could be collected with new tests and fix."""
+def explained(found: Sorted, ran: MatrixRuns, touched: Collection[str] = ()) -> Sorted:
+    """The same with the reason, where no test could be collected or none passes only with the fix.
+
+    `touched` are the test files of the change: one that cannot be collected is the reason.
+    """
     gold = ran.cells["new-with"]
-    if not gold or not any(finding.rule == NOTHING_COLLECTED for finding in found.findings):
+    if not gold:
         return found
-    place, why = _why_nothing(gold[0])
-    return replace(
-        found,
-        findings=tuple(
-            finding.model_copy(update={"place": place, "message": f"{finding.message}: {why}"})
-            if finding.rule == NOTHING_COLLECTED
-            else finding
-            for finding in found.findings
-        ),
-    )
+    findings = tuple(_reasoned(finding, gold[0], touched) for finding in found.findings)
+    return replace(found, findings=findings)
+
+
+def _reasoned(finding: Finding, seen: Observation, touched: Collection[str]) -> Finding:
+    if finding.rule == NOTHING_COLLECTED:
+        place, why = _why_nothing(seen)
+        return finding.model_copy(update={"place": place, "message": f"{finding.message}: {why}"})
+    if finding.rule not in (FAILS_WITH_THE_FIX, NO_FAIL_TO_PASS):
+        return finding
+    for path in touched:
+        lost = seen.uncollectable.get(path)
+        if lost is not None:
+            what = "skips itself" if lost.skipped else "cannot be collected"
+            why = normalise(_last_line(lost.message))
+            said = f"no test passes only with the fix: the file {what} with it: {why}"
+            return Finding(rule="touched-not-collected", place=path, message=said)
+    test = seen.tests.get(finding.place)
+    if test is None or not (test.error or test.message):
+        return finding
+    why = ": ".join(filter(None, (test.error, normalise(_first_line(test.message)))))
+    return finding.model_copy(update={"message": f"{finding.message}; this one by {why}"})
 
 
 def _why_nothing(seen: Observation) -> tuple[str, str]:
@@ -100,6 +116,10 @@ def _why_nothing(seen: Observation) -> tuple[str, str]:
     }
     why = words.get(seen.ended, seen.ended)
     return "", f"{why}: {last}" if last and seen.ended in ("collection-failed", "crashed") else why
+
+
+def _first_line(text: str) -> str:
+    return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def _last_line(text: str) -> str:

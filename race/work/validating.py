@@ -86,7 +86,7 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     settings = desk.store.settings.validate_
     subject = subject_of(prepared, settings)
     ran = _matrix(desk, prepared, subject, settings, previous)
-    found = explained(classify(ran.outcomes()), ran)
+    found = explained(classify(ran.outcomes()), ran, touched_files(prepared.test_patch))
     if previous is not None:
         found = remembered(found, previous.dropped)
     keep_matrix(desk.task, ran)

@@ -36,7 +36,7 @@ def outcomes(seen: Observation) -> dict[str, str]:
 def test_every_pytest_tells_the_same(open_container: Opener, version: str) -> None:
     """Outcomes, phases, errors and messages come out alike from pytest 7, 8 and 9."""
     kinds = """
-import pytest, unittest
+import asyncio, pytest, unittest
 
 @pytest.fixture
 def bad():
@@ -61,6 +61,10 @@ def test_xpass(): pass
 @pytest.mark.xfail(strict=True)
 def test_strict(): pass
 def test_group(): raise ExceptionGroup("many", [KeyError("inner")])
+def test_localhost():
+    async def listen():
+        (await asyncio.start_server(print, "localhost", 0)).close()
+    asyncio.run(listen())
 class TestUnit(unittest.TestCase):
     def test_sub(self):
         for n in (1, 2):
@@ -85,6 +89,7 @@ class TestUnit(unittest.TestCase):
         "test_xpass": "xpassed",
         "test_strict": "failed",
         "test_group": "failed",
+        "test_localhost": "passed",
         "test_sub": "failed",
     }
     assert "test_left_out" not in found

@@ -131,6 +131,30 @@ def test_nothing_collected_and_nothing_working_are_told_apart():
     assert _rules(both) == ["fails-with-the-fix"]
 
 
+@pytest.mark.parametrize(
+    ("candidate", "rule", "place"),
+    [
+        ("passed", "no-fail-to-pass", ""),
+        ("error", "fails-with-the-fix", "t::new"),
+        ("skipped", "only-skipped", "t::new"),
+    ],
+)
+def test_trouble_that_was_there_before_the_change_is_not_its_reason(candidate, rule, place):
+    """An old test that fails, or is skipped, with the old tests and the fix too decides nothing."""
+    old = {"t::a": "error", "t::b": "skipped", "t::c": "passed"}
+    new = old | {"t::new": candidate}
+    done = classify(_thrice(old_without=old, old_with=old, new_without=new, new_with=new))
+    assert [(finding.rule, finding.place) for finding in done.findings] == [(rule, place)]
+
+
+def test_when_nothing_passes_with_the_fix_that_is_the_reason():
+    """Tests that fail in every cell are the reason where no other test passes: it is no task's bug."""
+    old = {"t::a": "error"}
+    done = classify(_thrice(old_without=old, old_with=old, new_without=old, new_with=old))
+    (finding,) = done.findings
+    assert (finding.rule, finding.place) == ("fails-with-the-fix", "t::a")
+
+
 def test_skips_and_expected_failures_are_never_listed():
     """Only passed passes, so skipped, xfailed and xpassed tests are dropped with their reason."""
     done = classify(

@@ -288,6 +288,30 @@ def test_a_task_without_any_test_says_why(events, place, why):
     assert found.findings[0].message == f"no test was collected with new tests and fix: {why}"
 
 
+def _failing(error, message):
+    return {"event": "outcome", "id": TEST, "outcome": "failed", "phase": "call", "seconds": 0.1,
+            "error": error, "message": message}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "rule", "place", "why"),
+    [
+        ([_failing("OSError", "[Errno 99] not this one\nmore")], "fails-with-the-fix", TEST,
+         "; 1 fail even with it; this one by OSError: [Errno 99] not this one"),
+        ([{"event": "collect-error", "path": "tests/a.py", "message": "x\nImportError: no speedups"},
+          _failing("E", "")], "touched-not-collected", "tests/a.py",
+         ": the file cannot be collected with it: ImportError: no speedups"),
+    ],
+    ids=["fails", "touched"],
+)  # fmt: skip
+def test_a_task_whose_tests_fail_with_the_fix_says_by_what(events, rule, place, why):
+    """The finding quotes the error with the fix, or the change's test file that cannot be read."""
+    ran = _matrix(ScriptedEngine(lambda fixed, plan: [*events, _ended()]))
+    found = explained(classify(ran.outcomes()), ran, ("tests/a.py",))
+    assert [(one.rule, one.place) for one in found.findings] == [(rule, place)]
+    assert found.findings[0].message == f"no test passes only with the fix{why}"
+
+
 def test_a_reliable_task_pays_exactly_the_planned_repeats():
     """59 plain ones each way and one per perturbation, with the seeds of the plan in the requests."""
     engine = ScriptedEngine(_good)
