@@ -11,17 +11,21 @@ import gc
 import re
 import sys
 import types
+from collections.abc import Collection
 from operator import attrgetter, is_
 
 WATCHED = (
     "_pytest", "pytest", "pluggy", "asyncio", "_asyncio", "unittest", "time", "_thread", "threading",
     "queue", "concurrent", "selectors", "select", "random", "_random", "builtins", "os", "posix", "json",
     "signal", "contextlib", "gc", "sys", "inspect", "functools", "datetime", "types", "weakref", "io",
+    "abc", "_abc", "ast", "codecs", "collections", "copy", "dataclasses", "enum", "exceptiongroup", "heapq",
+    "importlib", "itertools", "linecache", "marshal", "operator", "_operator", "re", "reprlib", "tokenize",
+    "traceback", "_socket",
 )  # fmt: skip
 EXPECTED = frozenset(
     {"sys.excepthook", "sys.unraisablehook", "sys.displayhook", "sys.breakpointhook",
      "threading.excepthook", "_pytest.runner._update_current_test_var", "sys.exit", "io.open",
-     "_pytest.config.Config._getini_unknown_type"}
+     "_pytest.config.Config._getini_unknown_type", "importlib.metadata.distributions"}
 )  # fmt: skip
 """Hooks that test runners and debuggers set as a matter of course, or that are not worth a look."""
 _TEST_SIDE = re.compile(r"(^|/)(conftest\.py$|test_[^/]*$|[^/]*_test\.py$|tests?/)")
@@ -33,7 +37,15 @@ STEERING = (
     "pytest_fixture_setup",
 )  # fmt: skip
 _PLAIN = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type)
-_MEMBERS = (*_PLAIN, staticmethod, classmethod)
+_MEMBERS = (*_PLAIN, staticmethod, classmethod, property)
+_HELD = (types.ModuleType, *_PLAIN)
+_LOOP_MAKERS = ("asyncio", "uvloop")
+_SAFE_OVERRIDES = frozenset(
+    {"__module__", "__qualname__", "__name__", "__doc__", "__dict__", "__weakref__", "__slots__", "__init__",
+     "__repr__", "__del__", "__annotations__", "__firstlineno__", "__static_attributes__", "__abstractmethods__",
+     "_abc_impl", "run_in_executor", "default_exception_handler", "set_debug", "get_debug"}
+)  # fmt: skip
+"""What an event loop of the project's own may do its own way; it has no say in what a test is."""
 _CODE, _DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
 
 
@@ -46,6 +58,7 @@ class Watched:
         self._codes: list[object] = []
         self._defaults: list[object] = []
         self._places: list[str] = []
+        self._cells: list[tuple[types.CellType, object, str]] = []
 
     def __len__(self) -> int:
         names = sum(min(len(keys), len(values)) for _, keys, values, _ in self._spaces.values())
@@ -64,6 +77,10 @@ class Watched:
             self._codes.append(inner.__code__)
             self._defaults.append(inner.__defaults__)
             self._places.append(place)
+            for cell in inner.__closure__ or ():
+                held = _content(cell)
+                if isinstance(held, _PLAIN):
+                    self._cells.append((cell, held, place))
 
     def differences(self) -> list[str]:
         """Names that stand for something else, or for a function whose code is not the same.
@@ -79,17 +96,27 @@ class Watched:
             if not all(map(is_, map(read, self._functions), kept)):
                 found += [self._places[row] for row, function in enumerate(self._functions)
                           if read(function) is not kept[row]]  # fmt: skip
-        return found
+        return found + [place for cell, held, place in self._cells if _content(cell) is not held]
+
+
+def _content(cell: types.CellType) -> object:
+    """What a closure's cell holds; None for an empty one."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 class Snapshot:
-    """The watched modules as they are now."""
+    """The watched modules as they are now, with those of `plugins` of the runner."""
 
-    def __init__(self) -> None:
+    def __init__(self, plugins: Collection[str] = ()) -> None:
         self._runner, self._tests = Watched(), Watched()
         self._modules: list[tuple[str, types.ModuleType]] = []
+        watched = {*WATCHED, *(name.split(".")[0] for name in plugins if name.startswith("pytest"))}
         for name, module in sorted(sys.modules.items()):
-            if name.split(".")[0] in WATCHED and isinstance(module, types.ModuleType):
+            known = name.split(".")[0] in watched or name in plugins
+            if known and isinstance(module, types.ModuleType):
                 self._modules.append((name, module))
                 self._take(name, module)
 
@@ -105,22 +132,19 @@ class Snapshot:
             if not path.startswith(root) or not _TEST_SIDE.search(path[len(root) :]):
                 continue
             for key, value in list(vars(module).items()):
-                if isinstance(value, (types.ModuleType, *_PLAIN)) and key != "__builtins__":
+                if isinstance(value, _HELD) and key != "__builtins__":
                     self._tests.take(vars(module), key, value, "%s.%s" % (name, key))
 
     def _take(self, name: str, module: types.ModuleType) -> None:
         for key, value in list(vars(module).items()):
-            if not isinstance(value, _PLAIN) or "%s.%s" % (name, key) in EXPECTED:
+            if not isinstance(value, _HELD) or "%s.%s" % (name, key) in EXPECTED:
                 continue
             self._runner.take(vars(module), key, value, "%s.%s" % (name, key))
             if isinstance(value, type) and value.__module__ == name:
                 members = vars(value)
                 for inner, member in list(members.items()):
                     place = "%s.%s.%s" % (name, key, inner)
-                    if (
-                        isinstance(member, (*_PLAIN, staticmethod, classmethod))
-                        and place not in EXPECTED
-                    ):
+                    if isinstance(member, _MEMBERS) and place not in EXPECTED:
                         self._runner.take(members, inner, member, place)
 
     def differences(self) -> list[str]:
@@ -140,7 +164,9 @@ def steering_hooks(manager: object) -> list[str]:
             plugin = implementation.plugin_name
             if plugin.isdigit():
                 plugin = type(implementation.plugin).__module__
-            found.append("%s of %s" % (name, plugin))
+            function = implementation.function
+            own = getattr(implementation.plugin, getattr(function, "__name__", name), None)
+            found.append("%s of %s%s" % (name, plugin, "" if own == function else ", replaced"))
     return found
 
 
@@ -151,16 +177,47 @@ def interpreter_state() -> list[str]:
         found.append("sys.settrace")
     if sys.getprofile() is not None:
         found.append("sys.setprofile")
-    if abs(sys.getswitchinterval() - 0.005) > 1e-9:
+    if sys.getswitchinterval() > 0.005 + 1e-9:  # longer than usual, so that threads meet less often
         found.append("sys.setswitchinterval")
     if not gc.isenabled():
         found.append("gc.disable")
-    events = sys.modules.get("asyncio.events")
-    policy = getattr(events, "_event_loop_policy", None)
-    if policy is not None:
-        kind = type(policy)
-        named = vars(sys.modules.get(kind.__module__, types)).get(kind.__qualname__)
-        known = named is kind and kind.__module__.split(".")[0] in ("asyncio", "uvloop")
-        if not known or any(hasattr(kind, name) for name in vars(policy)):
-            found.append("event loop policy %s.%s" % (kind.__module__, kind.__qualname__))
-    return found
+    return found + _policy_state()
+
+
+def _policy_state() -> list[str]:
+    """An event loop policy that is neither asyncio's own nor one whose loops run tests as asyncio does."""
+    policy = getattr(sys.modules.get("asyncio.events"), "_event_loop_policy", None)
+    if policy is None:
+        return []
+    kind = type(policy)
+    if _is_known(kind) and not any(hasattr(kind, name) for name in vars(policy)):
+        return []
+    told = ["event loop policy %s.%s" % (kind.__module__, kind.__qualname__)]
+    pretends = not _is_known(kind) and kind.__module__.split(".")[0] in _LOOP_MAKERS
+    if pretends or _overridden(policy) - {"new_event_loop", "_loop_factory"}:
+        return told
+    try:
+        loop = policy.new_event_loop()
+        overridden = _overridden(loop)
+        plain = getattr(loop, "_task_factory", None) is None
+        loop.close()
+    except BaseException:  # noqa: BLE001 - foreign code
+        return told
+    return [] if plain and not overridden else told
+
+
+def _is_known(kind: type) -> bool:
+    """Is this class one of asyncio's or uvloop's own, and does it not only say so?"""
+    named = vars(sys.modules.get(kind.__module__, types)).get(kind.__qualname__)
+    return named is kind and kind.__module__.split(".")[0] in _LOOP_MAKERS
+
+
+def _overridden(thing: object) -> set[str]:
+    """Names that an object or its classes have otherwise than the asyncio class that they come from."""
+    kinds = type(thing).__mro__
+    known = next((place for place, kind in enumerate(kinds) if _is_known(kind)), len(kinds))
+    if known == len(kinds):
+        return {"all"}
+    own = {name for kind in kinds[:known] for name in vars(kind)}
+    own |= {name for name in vars(thing) if callable(getattr(kinds[known], name, None))}
+    return {name for name in own - _SAFE_OVERRIDES if hasattr(kinds[known], name)}

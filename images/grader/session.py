@@ -9,6 +9,7 @@ moment that pytest is through. Standard library and pytest only, Python 3.8 and 
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shlex
@@ -49,6 +50,7 @@ def begin(
     for handle, number in ((null, 0), (output_handle, 1), (output_handle, 2)):
         os.dup2(handle, number)
     os.close(output_handle)
+    _renew_streams()
     with os.fdopen(order_handle, "rb") as stream:
         data = stream.read()
     if not data:
@@ -68,6 +70,20 @@ def begin(
     stacks = os.fdopen(stack_handle, "w", encoding="utf-8", errors="replace")
     status = _run(order, channel, stacks, snapshot, tools)
     channel.end(status)
+
+
+def _renew_streams() -> None:
+    """Standard streams of what the handles are now: those of the worker take them for a file."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = io.TextIOWrapper(
+            io.BufferedWriter(io.FileIO(number, "w", closefd=False)),
+            encoding="utf-8",
+            errors="surrogateescape" if number == 1 else "backslashreplace",
+            line_buffering=number == 2,
+        )
+        stream.mode = "w"
+        setattr(sys, name, stream)
+        setattr(sys, "__%s__" % name, stream)
 
 
 def _name_main_file() -> None:

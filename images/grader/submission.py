@@ -70,7 +70,7 @@ class Submission:
         """If the patch was applied to the repository already, did it do there what it does here?"""
         layout = patches.Layout(around.tree)
         applied = {path: data for path, data in done.items()
-                   if patches.is_product(path, layout, around.hidden)}  # fmt: skip
+                   if patches.is_product(path, layout, around.hidden, frozenset(around.tree))}  # fmt: skip
         if not applied or applied == self.product:
             return
         for path in sorted({*applied, *self.product}):

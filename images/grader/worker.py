@@ -59,8 +59,8 @@ def import_pytest() -> None:
             __import__(name)
 
 
-def import_plugins() -> None:
-    """Import the plugins that the environment's own packages bring, so that runs need not.
+def import_plugins() -> list[str]:
+    """Import the plugins that the environment's own packages bring, so that runs need not; their names.
 
     The project is not on the path yet: what needs it fails here and is imported by the run itself.
     Done without root's rights.
@@ -91,6 +91,7 @@ def import_plugins() -> None:
         os.seteuid(0)
     if len(os.listdir("/proc/self/task")) > 1:  # what starts threads may not be forked
         os.execv(sys.executable, [sys.executable, "-s", "-S", *sys.argv[:2], "bare"])
+    return names
 
 
 def receive(channel: socket.socket) -> tuple[bytes, list[int]]:
@@ -126,10 +127,10 @@ def main() -> None:
 
     if "pytest" in sys.modules:
         import reporter  # noqa: F401
-    if sys.argv[2:] != ["bare"] and "pytest" in sys.modules:
-        import_plugins()
+    bare = sys.argv[2:] == ["bare"] or "pytest" not in sys.modules
+    plugins = [] if bare else import_plugins()
     sys.path.remove(here)
-    snapshot = integrity.Snapshot()
+    snapshot = integrity.Snapshot(plugins)
     gc.freeze()
     gc.enable()
     channel = socket.socket(fileno=int(sys.argv[1]))

@@ -135,7 +135,7 @@ def judge_changes(changes: Iterable[Change], around: Surroundings) -> Judgement:
         if problem:
             reasons.append(problem)
             continue
-        kept = [path for path in change.paths if is_product(path, layout, hidden)]
+        kept = [path for path in change.paths if is_product(path, layout, hidden, known)]
         if change.binary and not any(layout.kind(path) == "product" for path in kept):
             kept = []
         aside.update(dict.fromkeys(path for path in change.paths if path not in kept))
@@ -158,15 +158,25 @@ def judge_changes(changes: Iterable[Change], around: Surroundings) -> Judgement:
     return Judgement("", (), b"".join(sections), tuple(product), tuple(aside), tuple(gone))
 
 
-def is_product(path: str, layout: Layout, hidden: Collection[str]) -> bool:
-    """Is this a file that a fix may be in? Tests, settings, packaging and docs are not."""
+def is_product(
+    path: str, layout: Layout, hidden: Collection[str], known: Collection[str] = ()
+) -> bool:
+    """Is this a file that a fix may be in? Tests, settings, packaging and docs are not.
+
+    What lies in a package is, however it is called: a text that the package reads, `pkg/setup.py`, or a
+    new `pkg/load_test.py`, which no listed test can be in. `known` are the paths at the base.
+    """
     parts = path.split("/")
     name = parts[-1].lower()
     if path in hidden or name in RUNNER_FILES or name.startswith(".env"):
         return False
     if any(part in _CACHES or part.endswith((".egg-info", ".dist-info")) for part in parts):
         return False
-    return layout.kind(path) not in _AROUND
+    kind = layout.kind(path)
+    if kind not in _AROUND:
+        return True
+    shipped = kind in ("docs", "changelog", "build") or (kind == "test" and path not in known)
+    return shipped and layout.in_package(path)
 
 
 def _forbidden(change: Change, hidden: Collection[str]) -> str:

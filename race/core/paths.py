@@ -111,6 +111,13 @@ class Layout:
             return "ci"
         return _outside(parts, lower, suffix_of(lower))
 
+    def in_package(self, path: str) -> bool:
+        """Does this path lie in a package, or a folder of one, and not among tests?"""
+        folders = path.split("/")[:-1]
+        if self._in_tests(folders) or "/".join(folders) in self._testing:
+            return False
+        return any("/".join(folders[:depth]) in self._packages for depth in range(1, len(folders) + 1))
+
     def _in_tests(self, folders: list[str]) -> bool:
         for depth, part in enumerate(folders):
             lower = part.lower()

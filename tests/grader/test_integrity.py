@@ -7,12 +7,14 @@ import importlib
 import json
 import os
 import sys
+import threading
 import time
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.config import PytestPluginManager
 
 FOLDER = Path(__file__).parent.parent.parent / "images" / "grader"
 
@@ -44,6 +46,52 @@ def test_replaced_names_and_code_are_told(grader: Any, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "queue", types.ModuleType("queue"))
     found = set(snapshot.differences()) - before
     assert {"json.dumps", "json.decoder.JSONDecoder.decode", "sys.modules[queue]"} <= found
+
+
+def test_what_a_name_leads_to_is_watched_too(grader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that another one works with, a property, and what a closure holds: each by its name."""
+    made = types.ModuleType("signal.made")
+
+    def outer(inner: Any) -> Any:
+        return lambda: inner()
+
+    made.wrapped = outer(json.dumps)  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "signal.made", made)
+    snapshot = grader.integrity.Snapshot()
+    before = set(snapshot.differences())
+    monkeypatch.setattr(asyncio.base_events, "tasks", types.ModuleType("asyncio.tasks"))
+    monkeypatch.setattr(threading.Thread, "name", property(lambda _: ""))
+    made.wrapped.__closure__[0].cell_contents = json.loads
+    found = set(snapshot.differences()) - before
+    assert {"asyncio.base_events.tasks", "threading.Thread.name", "signal.made.wrapped"} <= found
+
+
+def test_plugins_of_the_runner_are_watched(grader: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The modules that a plugin is in are watched like the runner; other packages are not."""
+    for name in ("pytest_made", "pytest_made.inside", "made_plugin", "made"):
+        module = types.ModuleType(name)
+        module.call = lambda: None  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, name, module)
+    snapshot = grader.integrity.Snapshot(["pytest_made.inside", "made_plugin"])
+    before = set(snapshot.differences())
+    for name in ("pytest_made", "pytest_made.inside", "made_plugin", "made"):
+        sys.modules[name].call = lambda: 1  # type: ignore[attr-defined]
+    found = set(snapshot.differences()) - before
+    assert found == {"pytest_made.call", "pytest_made.inside.call", "made_plugin.call"}
+
+
+def test_a_hook_that_is_no_longer_its_plugins_own_is_told(grader: Any) -> None:
+    """Another function in the place of a plugin's hook shows among those that steer the run."""
+    manager = PytestPluginManager()
+
+    class Plugin:
+        @pytest.hookimpl
+        def pytest_runtest_call(self, item: Any) -> None: ...
+
+    manager.register(Plugin(), "made")
+    assert "pytest_runtest_call of made" in grader.integrity.steering_hooks(manager)
+    manager.hook.pytest_runtest_call.get_hookimpls()[0].function = lambda item: None
+    assert "pytest_runtest_call of made, replaced" in grader.integrity.steering_hooks(manager)
 
 
 def test_names_of_tests_are_watched(grader: Any, tmp_path: Path) -> None:
@@ -152,5 +200,27 @@ def test_an_event_loop_policy_is_known_by_what_it_is(grader: Any) -> None:
             asyncio.set_event_loop_policy(policy)
             found = grader.integrity.interpreter_state()
             assert any("event loop policy" in name for name in found) is told
+    finally:
+        asyncio.set_event_loop_policy(kept)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("", False), ("run_until_complete", True), ("create_task", True), ("default_exception_handler", False)],
+)
+def test_a_policy_of_the_projects_own_is_judged_by_its_loops(grader: Any, name: str, told: bool) -> None:
+    """Loops that run tests as asyncio does are nobody's business; those that do it otherwise are told."""
+    body = {name: lambda *_: None} if name else {}
+    loop_class = type("Loop", (asyncio.SelectorEventLoop,), body)
+
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            return loop_class()  # type: ignore[no-any-return]
+
+    kept = asyncio.events._event_loop_policy  # type: ignore[attr-defined]
+    try:
+        asyncio.set_event_loop_policy(Policy())
+        found = grader.integrity.interpreter_state()
+        assert any("event loop policy" in name for name in found) is told
     finally:
         asyncio.set_event_loop_policy(kept)
