@@ -18,9 +18,9 @@ WATCHED = (
     "_pytest", "pytest", "pluggy", "asyncio", "_asyncio", "unittest", "time", "_thread", "threading",
     "queue", "concurrent", "selectors", "select", "random", "_random", "builtins", "os", "posix", "json",
     "signal", "contextlib", "gc", "sys", "inspect", "functools", "datetime", "types", "weakref", "io",
-    "abc", "_abc", "ast", "codecs", "collections", "copy", "dataclasses", "enum", "exceptiongroup", "heapq",
-    "importlib", "itertools", "linecache", "marshal", "operator", "_operator", "re", "reprlib", "tokenize",
-    "traceback", "_socket",
+    "abc", "_abc", "ast", "codecs", "collections", "copy", "dataclasses", "enum", "exceptiongroup",
+    "heapq", "importlib", "itertools", "linecache", "marshal", "operator", "_operator", "re", "reprlib",
+    "tokenize", "traceback", "_socket",
 )  # fmt: skip
 EXPECTED = frozenset(
     {"sys.excepthook", "sys.unraisablehook", "sys.displayhook", "sys.breakpointhook",
@@ -41,9 +41,10 @@ _MEMBERS = (*_PLAIN, staticmethod, classmethod, property)
 _HELD = (types.ModuleType, *_PLAIN)
 _LOOP_MAKERS = ("asyncio", "uvloop")
 _SAFE_OVERRIDES = frozenset(
-    {"__module__", "__qualname__", "__name__", "__doc__", "__dict__", "__weakref__", "__slots__", "__init__",
-     "__repr__", "__del__", "__annotations__", "__firstlineno__", "__static_attributes__", "__abstractmethods__",
-     "_abc_impl", "run_in_executor", "default_exception_handler", "set_debug", "get_debug"}
+    {"__module__", "__qualname__", "__name__", "__doc__", "__dict__", "__weakref__", "__slots__",
+     "__init__", "__repr__", "__del__", "__annotations__", "__firstlineno__", "__static_attributes__",
+     "__abstractmethods__", "_abc_impl", "run_in_executor", "default_exception_handler", "set_debug",
+     "get_debug"}
 )  # fmt: skip
 """What an event loop of the project's own may do its own way; it has no say in what a test is."""
 _CODE, _DEFAULTS = attrgetter("__code__"), attrgetter("__defaults__")
@@ -185,7 +186,7 @@ def interpreter_state() -> list[str]:
 
 
 def _policy_state() -> list[str]:
-    """An event loop policy that is neither asyncio's own nor one whose loops run tests as asyncio does."""
+    """An event loop policy, unless it is asyncio's own or its loops run tests as asyncio's do."""
     policy = getattr(sys.modules.get("asyncio.events"), "_event_loop_policy", None)
     if policy is None:
         return []

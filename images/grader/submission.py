@@ -68,9 +68,9 @@ class Submission:
 
     def _agrees(self, done: dict[str, bytes | None], around: patches.Surroundings) -> None:
         """If the patch was applied to the repository already, did it do there what it does here?"""
-        layout = patches.Layout(around.tree)
+        layout, known = patches.Layout(around.tree), frozenset(around.tree)
         applied = {path: data for path, data in done.items()
-                   if patches.is_product(path, layout, around.hidden, frozenset(around.tree))}  # fmt: skip
+                   if patches.is_product(path, layout, around.hidden, known)}  # fmt: skip
         if not applied or applied == self.product:
             return
         for path in sorted({*applied, *self.product}):

@@ -158,9 +158,7 @@ def judge_changes(changes: Iterable[Change], around: Surroundings) -> Judgement:
     return Judgement("", (), b"".join(sections), tuple(product), tuple(aside), tuple(gone))
 
 
-def is_product(
-    path: str, layout: Layout, hidden: Collection[str], known: Collection[str] = ()
-) -> bool:
+def is_product(path: str, layout: Layout, hidden: Collection[str], known: Collection[str] = ()) -> bool:
     """Is this a file that a fix may be in? Tests, settings, packaging and docs are not.
 
     What lies in a package is, however it is called: a text that the package reads, `pkg/setup.py`, or a

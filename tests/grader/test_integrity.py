@@ -206,10 +206,15 @@ def test_an_event_loop_policy_is_known_by_what_it_is(grader: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [("", False), ("run_until_complete", True), ("create_task", True), ("default_exception_handler", False)],
+    [
+        ("", False),
+        ("run_until_complete", True),
+        ("create_task", True),
+        ("default_exception_handler", False),
+    ],
 )
 def test_a_policy_of_the_projects_own_is_judged_by_its_loops(grader: Any, name: str, told: bool) -> None:
-    """Loops that run tests as asyncio does are nobody's business; those that do it otherwise are told."""
+    """Loops that run tests as asyncio's do are fine; those that do it otherwise are told."""
     body = {name: lambda *_: None} if name else {}
     loop_class = type("Loop", (asyncio.SelectorEventLoop,), body)
 

@@ -69,11 +69,21 @@ def test_product_is_graded_and_the_rest_set_aside() -> None:
 @pytest.mark.parametrize(
     "path",
     ["src/brook/extra/deep.py", "src/brook/_vendor/tiny.py", "src/other_top.py", "brook_tool.py",
-     "src/brook/typed.pyi", "src/brook/data.json", "src/brook/testing.py"],
+     "src/brook/typed.pyi", "src/brook/data.json", "src/brook/testing.py", "src/brook/setup.py",
+     "src/brook/load_test.py", "src/brook/test_support.py", "src/brook/README.md",
+     "src/brook/extra/changelog.txt"],
 )  # fmt: skip
 def test_new_product_files_are_graded(path: str) -> None:
-    """New modules, sub-packages, vendored files, stubs and data of the package count as product."""
+    """Whatever is added to a package counts as product, also when its name is usual for something else."""
     assert judge(added(path), AROUND).product == (path,)
+
+
+@pytest.mark.parametrize("path", ["src/brook/pool_test.py", "src/brook/more/test_more.py"])
+def test_tests_beside_the_product_stay_tests(path: str) -> None:
+    """A test module that a package has, or gets beside others, is set aside."""
+    tree = (*TREE, "src/brook/pool_test.py", "src/brook/more/__init__.py", "src/brook/more/test_less.py")
+    found = judge(changed("src/brook/queue.py") + changed(path), Surroundings(tree))
+    assert (found.product, found.set_aside) == (("src/brook/queue.py",), (path,))
 
 
 @pytest.mark.parametrize(
