@@ -74,7 +74,7 @@ def test_product_is_graded_and_the_rest_set_aside() -> None:
      "src/brook/extra/changelog.txt"],
 )  # fmt: skip
 def test_new_product_files_are_graded(path: str) -> None:
-    """Whatever is added to a package counts as product, also when its name is usual for something else."""
+    """What is added to a package is product, also under a name that is usual for something else."""
     assert judge(added(path), AROUND).product == (path,)
 
 
