@@ -138,7 +138,7 @@ def classify(
                 near.setdefault(place, []).append(dropped[-1].id)
     findings = [*_regressed(regressions), *_changed(known, ids)]
     if not fail_to_pass:
-        findings += _wanting(near, known)
+        findings += _wanting(near, known, dropped)
     return Sorted(
         tuple(fail_to_pass),
         tuple(pass_to_pass),
@@ -231,7 +231,9 @@ def _changed(known: Mapping[Cell, Sequence[Run]], ids: Sequence[str]) -> Iterabl
             )
 
 
-def _wanting(near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]]) -> Iterable[Finding]:
+def _wanting(
+    near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]], dropped: Sequence[Dropped]
+) -> Iterable[Finding]:
     """Why there is no fail-to-pass test, as one finding: the nearest thing to one decides."""
     if not any(run.outcomes for run in known["new-with"]):
         yield Finding(rule=NOTHING_COLLECTED, message="no test was collected with new tests and fix")
@@ -253,8 +255,19 @@ def _wanting(near: Mapping[str, list[str]], known: Mapping[Cell, Sequence[Run]])
         return
     yield Finding(
         rule=NO_FAIL_TO_PASS,
-        message="every test that passes with the fix passes without it too: nothing shows the bug",
+        message="every test that passes with the fix passes without it too: nothing shows the bug"
+        + _idle(dropped),
     )
+
+
+def _idle(dropped: Sequence[Dropped]) -> str:
+    """How many tests could have shown something and did not, for a person who wonders why."""
+    counts = {
+        "fail with and without the fix": sum(drop.reason == "broken" for drop in dropped),
+        "are skipped": sum(drop.reason == "skipped" for drop in dropped),
+    }
+    said = " and ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f" ({said})" if said else ""
 
 
 def _all_failing(known: Mapping[Cell, Sequence[Run]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,20 @@ def test_a_bad_statement_is_caught_by_its_rule(path: Path, findings: Callable) -
 def test_a_good_statement_passes(path: Path, findings: Callable) -> None:
     """An honest statement, in whatever style, has no finding."""
     assert [f"{item.rule} {item.place} {item.message}" for item in findings(path)] == []
+
+
+def test_a_project_may_be_named_after_a_test_runner(project: Callable) -> None:
+    """The word is its subject there, and a give-away anywhere else; its tests are one everywhere."""
+    text = (BATTERY / "good" / "harbour-plain.md").read_text()
+    said = text + "\nWith pytest-asyncio, as with pytest itself, nothing else is different.\n"
+
+    def origins(repo: str, statement: str) -> list[str]:
+        case = replace(project("harbour").case, repo=repo).reading(statement)
+        return [finding.message for finding in audit(case) if finding.rule == "origin"]
+
+    assert origins("owner/pytest-asyncio", said) == []
+    assert origins("owner/harbour", said) != []
+    assert len(origins("owner/pytest-asyncio", said + "Then the tests pass.\n")) == 1
 
 
 def test_the_battery_is_large_and_of_every_kind() -> None:

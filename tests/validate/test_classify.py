@@ -145,6 +145,8 @@ def test_trouble_that_was_there_before_the_change_is_not_its_reason(candidate, r
     new = old | {"t::new": candidate}
     done = classify(_thrice(old_without=old, old_with=old, new_without=new, new_with=new))
     assert [(finding.rule, finding.place) for finding in done.findings] == [(rule, place)]
+    idle = "(1 fail with and without the fix and 1 are skipped)"
+    assert (idle in done.findings[0].message) == (rule == "no-fail-to-pass")
 
 
 def test_when_nothing_passes_with_the_fix_that_is_the_reason():

@@ -93,9 +93,24 @@ def references(case: Case) -> Iterator[Finding]:
         for match in _PERSON.finditer(text):
             if match[0][1:] not in case.base_identifiers:
                 yield case.found("person", line, "a person or address", match[0])
-        for match in _ORIGIN.finditer(text):
-            if not _in_interface(match[0], case):
+        for match in _ORIGIN.finditer(_without_the_name(text, case.repo)):
+            if not _in_interface(match[0], case) and not _in_the_name(match[0], case.repo):
                 yield case.found("origin", line, "speaks of where the task comes from", match[0])
+
+
+def _without_the_name(text: str, repo: str) -> str:
+    """A line without the project's own name, which may hold any word (`pytest-asyncio`)."""
+    name = repo.rpartition("/")[2]
+    return (
+        re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", " ", text, flags=re.IGNORECASE)
+        if name
+        else text
+    )
+
+
+def _in_the_name(text: str, repo: str) -> bool:
+    """Whether the project is named after a test runner, which is then what its bugs are about."""
+    return text.lower() in ("pytest", "unittest") and text.lower() in repo.rpartition("/")[2].lower()
 
 
 def _spelled(word: str, case: Case) -> bool:
