@@ -1,13 +1,10 @@
 """Byte-code of the project's own files, made once per grading, so that no run has to compile them.
 
-A process of its own compiles those files that a trial saw imported, without running any of them, while
-the rest starts. Root puts what came out beside the sources, only for the very bytes that it was made
-of; plain byte-code names the digest of its source besides, and Python believes it for no other one. All
-runs of a grading find the same.
-
-    <venv python> -s -S bytecode.py ROOT UID < names      the process; JSON lines on stdout
-
-Standard library (and, for files whose assertions pytest rewrites, pytest) only, Python 3.8 and newer.
+The first process that the worker forks compiles those files that a trial saw imported, without running
+any of them. Root puts what came out beside the sources, only for the very bytes that it was made of;
+plain byte-code names the digest of its source besides, and Python believes it for no other one. All
+runs of a grading find the same. Standard library (and, for files whose assertions pytest rewrites,
+pytest) only, Python 3.8 and newer.
 """
 
 from __future__ import annotations
@@ -20,8 +17,9 @@ import io
 import json
 import marshal
 import os
-import subprocess
-import sys
+import selectors
+import time
+from typing import Any
 
 import cage
 
@@ -31,46 +29,30 @@ _CHECKED_HASH = (3).to_bytes(4, "little")
 
 
 class Bytecode:
-    """What the process made. It is waited for when it is first needed."""
+    """What was compiled. It is waited for when it is first needed."""
 
-    def __init__(self, python: str, root: str, names: dict[str, bool], uid: int) -> None:
+    def __init__(self, worker: Any, root: str, names: dict[str, bool], uid: int) -> None:
         """`names`: files below `root`, with whether pytest rewrites them; with none, nothing is made."""
         self._made: dict[str, tuple[str, str, bytes]] = {}
-        self._process: subprocess.Popen | None = None
-        if not names:
-            return
-        asked, self._said = os.memfd_create("names"), os.memfd_create("code")
-        with os.fdopen(asked, "wb") as stream, contextlib.suppress(OSError):
-            stream.write(json.dumps(names).encode())
-            stream.flush()
-            stream.seek(0)
-            self._process = subprocess.Popen(
-                [python, "-s", "-S", os.path.abspath(__file__), root, str(uid)],
-                stdin=asked,
-                stdout=self._said,
-                stderr=subprocess.DEVNULL,
-                env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"},
-                cwd="/",
-                start_new_session=True,
-            )
+        self._root, self._names, self._uid, self._handles = root, names, uid, ()
+        if names:
+            self._handles = worker.fork({"compile": names, "root": root, "uid": uid})
 
     def _wait(self) -> None:
-        if self._process is None:
+        if not self._handles:
             return
-        try:
-            self._process.wait(SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
-        with os.fdopen(self._said, "rb") as stream:
-            stream.seek(0)
-            for line in stream:
-                with contextlib.suppress(ValueError, KeyError, TypeError):
-                    entry = json.loads(line)
-                    path, name = str(entry["path"]), str(entry["name"])
-                    if name.endswith(".pyc") and "/" not in name:
-                        self._made[path] = str(entry["digest"]), name, base64.b64decode(entry["code"])
+        events, output, stacks = self._handles
+        self._handles = ()
+        data = _read(events, SECONDS)
+        for handle in (events, output, stacks):
+            os.close(handle)
+        cage.end_all(self._uid)
+        for line in data.splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                entry = json.loads(line)
+                path, name = str(entry["path"]), str(entry["name"])
+                if name.endswith(".pyc") and "/" not in name:
+                    self._made[path] = str(entry["digest"]), name, base64.b64decode(entry["code"])
 
     def files(self, wanted: dict[str, tuple[str, str]], fresh: set[str]) -> dict[str, bytes]:
         """What to put below the root, path -> bytes: for sources that are those that were compiled.
@@ -83,6 +65,19 @@ class Bytecode:
             if path not in fresh and wanted.get(path, ("", ""))[1] == digest:
                 found["/".join([*path.split("/")[:-1], "__pycache__", name])] = code
         return found
+
+
+def _read(handle: int, seconds: float) -> bytes:
+    """All that comes until the other end is closed, or the time is over."""
+    found, end = [], time.monotonic() + seconds
+    with selectors.DefaultSelector() as selector:
+        selector.register(handle, selectors.EVENT_READ)
+        while selector.select(max(0.0, end - time.monotonic())):
+            data = os.read(handle, 2**20)
+            if not data:
+                break
+            found.append(data)
+    return b"".join(found)
 
 
 def compiled(root: str, path: str, rewritten: bool) -> dict[str, str]:
@@ -107,20 +102,11 @@ def compiled(root: str, path: str, rewritten: bool) -> dict[str, str]:
             "code": base64.b64encode(code).decode()}  # fmt: skip
 
 
-def main(root: str, uid: int) -> None:
-    """The process: compile, and print a line for each file that compiles."""
-    import worker
-
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if entry != here]
-    names = json.load(sys.stdin)
-    if any(names.values()):
-        worker.find_packages()
+def send(handle: int, root: str, names: dict[str, bool], uid: int) -> None:
+    """In the forked process: compile as this user, and write a line for each file that compiles."""
     cage.enter(uid, _LIMITS)
     for path, rewritten in names.items():
         with contextlib.suppress(Exception):  # whoever imports it is told
-            print(json.dumps(compiled(root, path, rewritten)))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+            data = json.dumps(compiled(root, path, rewritten)).encode() + b"\n"
+            while data:
+                data = data[os.write(handle, data) :]

@@ -74,7 +74,7 @@ class Grading:
 
     def compile(self, names: dict[str, bool]) -> None:
         """Have byte-code made of these files of the project; see `Bytecode`."""
-        self.bytecode = Bytecode(self.task["python"], self.root, names, self.uids())
+        self.bytecode = Bytecode(self.worker, self.root, names, self.uids())
 
     def submission(self) -> None:
         """Find out what is graded. Raises Refused."""

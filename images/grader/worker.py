@@ -23,8 +23,8 @@ import time
 NOBODY = 65534
 
 
-def find_packages() -> None:
-    """Put the environment's own packages on the path; .pth files are left for the child."""
+def import_pytest() -> None:
+    """Import pytest from the environment's own packages; .pth files are left for the child."""
     addpackage = site.addpackage
     site.addpackage = lambda *_: None
     site.execsitecustomize = lambda: None
@@ -33,11 +33,6 @@ def find_packages() -> None:
         site.main()
     finally:
         site.addpackage = addpackage
-
-
-def import_pytest() -> None:
-    """Import pytest and all that it imports sooner or later."""
-    find_packages()
     import asyncio  # noqa: F401
 
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,24 @@ def bytecode() -> Any:
         return importlib.import_module("bytecode")
     finally:
         sys.path.remove(str(FOLDER))
+
+
+class Worker:
+    """Stands for the worker: forks the process, or closes the pipe when there is no module."""
+
+    def __init__(self, bytecode: Any) -> None:
+        self.bytecode = bytecode
+
+    def fork(self, order: dict[str, Any]) -> tuple[int, int, int]:
+        """The ends of events, output and stacks."""
+        events, event_end = os.pipe()
+        if self.bytecode is not None and os.fork() == 0:
+            try:
+                self.bytecode.send(event_end, order["root"], order["compile"], order["uid"])
+            finally:
+                os._exit(0)
+        os.close(event_end)
+        return events, os.memfd_create("output"), os.memfd_create("stacks")
 
 
 @pytest.fixture
@@ -94,7 +113,7 @@ def test_byte_code_lies_beside_the_very_bytes_it_was_made_of(bytecode: Any, seen
                for name in ("box.py", "inner/other.py")}  # fmt: skip
     wanted = {name: ("f", digest) for name, digest in digests.items()}
     tag = sys.implementation.cache_tag
-    made = bytecode.Bytecode(sys.executable, str(tmp_path), names, 54321)
+    made = bytecode.Bytecode(Worker(bytecode), str(tmp_path), names, 54321)
     assert set(made.files(wanted, set())) == {
         f"__pycache__/box.{tag}.pyc", f"inner/__pycache__/other.{tag}.pyc"
     }  # fmt: skip
@@ -105,11 +124,11 @@ def test_byte_code_lies_beside_the_very_bytes_it_was_made_of(bytecode: Any, seen
 
 def test_without_a_trial_nothing_is_made(bytecode: Any, tmp_path: Path) -> None:
     """No names, no process."""
-    made = bytecode.Bytecode("/nonexistent", str(tmp_path), {}, 54321)
+    made = bytecode.Bytecode(None, str(tmp_path), {}, 54321)
     assert made.files({}, set()) == {}
 
 
-def test_an_interpreter_that_does_not_start_makes_nothing(bytecode: Any, tmp_path: Path) -> None:
+def test_a_worker_that_is_dead_makes_nothing(bytecode: Any, tmp_path: Path) -> None:
     """The runs say what is wrong; byte-code is no reason to end a grading."""
-    made = bytecode.Bytecode("/nonexistent", str(tmp_path), {"box.py": False}, 54321)
+    made = bytecode.Bytecode(Worker(None), str(tmp_path), {"box.py": False}, 54321)
     assert made.files({"box.py": ("f", "0" * 64)}, set()) == {}
