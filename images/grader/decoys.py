@@ -16,7 +16,8 @@ from edits import Edit
 OTHERS = 4
 BEFORE_SECONDS = 2.0
 """How long a decoy may take before the run of all tests."""
-_ROOM, _SHARE = 0.3, 0.1
+_LEAST, _MOST, _SHARE = 0.3, 1.0, 0.03
+"""How many seconds of tests a decoy holds, at least and at most, and what share of all between these."""
 Proven = Callable[[controls.Function], "list[tuple[Edit, list[str]]]"]
 """The false edits of a fail-to-pass function that a trial has shown to work, each with its ids."""
 
@@ -95,14 +96,15 @@ def _sure(book: controls.Book, function: controls.Function) -> list[Edit]:
 def early(taken: dict[str, float], groups: dict[controls.Function, list[str]]) -> list[str]:
     """Of tests in the order of their run, with the seconds that they took, those that a decoy runs.
 
-    They take a tenth of it all, or go up to the end of the first fail-to-pass function if that is near.
+    They take a few hundredths of it all, or go up to the end of the first fail-to-pass function if that is
+    near.
     """
     ends, spent = {}, 0.0
     for name, seconds in taken.items():
         spent += seconds
         ends[name] = spent
-    room = max(_ROOM, _SHARE * spent)
+    room = max(_LEAST, min(_MOST, _SHARE * spent))
     nearest = min((max(ends.get(name, spent) for name in ids) for ids in groups.values()), default=spent)
-    if nearest <= BEFORE_SECONDS / 2:
+    if nearest <= _MOST:
         room = max(room, nearest)
     return [name for name, end in ends.items() if end <= room]

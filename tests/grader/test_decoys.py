@@ -140,11 +140,13 @@ def test_edits_outside_of_the_function_are_left_to_other_runs(grader: Any) -> No
     [
         ([0.1, 0.1, 9.0], LISTED[:2]),  # the fixed one is near: up to its end
         ([0.9, 0.05, 9.0], LISTED[:2]),
-        ([3.0, 0.1, 9.0], []),  # it is far, and the first takes more than a tenth
-        ([0.01, 5.0, 90.0], LISTED[:2]),  # a tenth of it all holds both
+        ([3.0, 0.1, 9.0], []),  # it is far, and the first takes long
+        ([0.5, 5.0, 20.0], LISTED[:1]),  # three hundredths of it all hold the first
+        ([0.2, 5.0, 1.0], LISTED[:1]),
+        ([1.5, 5.0, 900.0], []),  # never more than a second
     ],
 )
 def test_a_decoy_goes_as_far_as_is_cheap(grader: Any, seconds: list[float], expected: list[str]) -> None:
-    """A tenth of the whole, or up to the first fail-to-pass test where that is near."""
+    """A small share of the whole, or up to the first fail-to-pass test where that is near."""
     groups = grader.controls.by_function([FIXED])
     assert grader.decoys.early(dict(zip(LISTED, seconds, strict=True)), groups) == expected
