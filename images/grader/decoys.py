@@ -96,8 +96,7 @@ def _sure(book: controls.Book, function: controls.Function) -> list[Edit]:
 def early(taken: dict[str, float], groups: dict[controls.Function, list[str]]) -> list[str]:
     """Of tests in the order of their run, with the seconds that they took, those that a decoy runs.
 
-    They take a few hundredths of it all, or go up to the end of the first fail-to-pass function if that is
-    near.
+    They take a few hundredths of it all, or last to the end of the nearest fail-to-pass function.
     """
     ends, spent = {}, 0.0
     for name, seconds in taken.items():
