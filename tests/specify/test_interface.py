@@ -7,6 +7,7 @@ import pytest
 
 from race.core.interface.extract import Interface
 from race.core.interface.items import InterfaceItem, read_interface
+from race.core.statement.behaviour import behaviour_of
 
 BASE = {
     "src/shelf/__init__.py": "from shelf._core import Shelf, open_shelf\n",
@@ -311,6 +312,18 @@ def test_a_class_of_tests_with_set_up() -> None:
     items = Interface(before, after).items(["tests/test_shelf.py::TestShelf::test_it[a-b]"])
     assert [item.sentence() for item in items] == ["method `shelf.Shelf.drain(at_most)`"]
     assert items[0].tests == ("tests/test_shelf.py::TestShelf::test_it[a-b]",)
+
+
+def test_a_decorator_of_the_product_is_used_by_the_test() -> None:
+    """What is put on a function or class inside of a test is called with it, and is what the test is about."""
+    test = (
+        b"import functools\nfrom shelf import safely, pair\n"
+        b"def test_it():\n    @functools.wraps(pair)\n    @safely\n    def inner():\n        pass\n    inner()\n"
+    )
+    core = b"def safely(function):\n    return function\n\n\ndef pair():\n    return 1, 2\n"
+    tree = {"src/shelf/__init__.py": core, "tests/test_shelf.py": test}
+    fixed = tree | {"src/shelf/__init__.py": core.replace(b"return function", b"return pair")}
+    assert behaviour_of(Interface(tree, fixed), "tests/test_shelf.py::test_it").subjects == ("shelf.safely",)
 
 
 def test_every_sentence_is_read_back() -> None:

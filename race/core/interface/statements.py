@@ -27,8 +27,7 @@ class Statements(Calls):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             self._import(node, env)
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            for item in node.decorator_list:
-                self.expression(item, env)
+            self._decorated(node, env)
             env[node.name] = (Local(node),)
             inner = self._local_parameters(node, env)
             self.inner[id(node)] = inner = Late(inner, env)
@@ -128,6 +127,15 @@ class Statements(Calls):
                     found = None
             env[bound] = self.settled(known(found))
 
+    def _decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, env: Env) -> None:
+        """Decorators of a definition inside of a test; one of the product is called with the definition."""
+        for item in node.decorator_list:
+            functions = [] if isinstance(item, ast.Call) else self.callees(item, env)
+            if any(isinstance(one, Function) and not self.tree.is_test(one.path) for one in functions):
+                itself = ast.copy_location(ast.Constant(None), item)
+                item = ast.copy_location(ast.Call(func=item, args=[itself], keywords=[]), item)
+            self.expression(item, env)
+
     def _local_parameters(self, node: ast.FunctionDef | ast.AsyncFunctionDef, env: Env) -> Env:
         inner: Env = {}
         module = self.module.name if self.module else ""
@@ -139,7 +147,8 @@ class Statements(Calls):
         return inner
 
     def _local_class(self, node: ast.ClassDef, env: Env) -> None:
-        for item in (*node.decorator_list, *node.bases):
+        self._decorated(node, env)
+        for item in node.bases:
             self.expression(item, env)
         if self.module is None:
             return
