@@ -326,6 +326,27 @@ def test_a_decorator_of_the_product_is_used_by_the_test() -> None:
     assert behaviour_of(Interface(tree, fixed), "tests/test_shelf.py::test_it").subjects == ("shelf.safely",)
 
 
+def test_a_call_on_an_object_of_unknown_class_is_of_the_one_class_that_has_it() -> None:
+    """What a factory of another library gives back is what the test made for it, if only one class fits."""
+    test = (
+        b"import asyncio, unittest\nfrom shelf import Line, Wire\n"
+        b"class TestLine(unittest.IsolatedAsyncioTestCase):\n    async def asyncSetUp(self):\n"
+        b"        loop = asyncio.get_running_loop()\n"
+        b"        _, self.line = await loop.create_connection(lambda: Line(Wire()))\n"
+        b"    async def asyncTearDown(self):\n        await self.line.hang_up()\n"
+        b"    async def test_ping(self):\n        await self.line.ping()\n        self.line.close()\n"
+    )
+    both = b"    def close(self):\n        pass\n"
+    core = b"class Wire:\n" + both + b"\n\nclass Line:\n    async def ping(self):\n        pass\n" + both
+    core += b"    async def hang_up(self):\n        pass\n"
+    tree = {"src/shelf/__init__.py": core, "tests/test_shelf.py": test}
+    fixed = tree | {"src/shelf/__init__.py": core.replace(b"        pass", b"        return 1")}
+    about = behaviour_of(Interface(tree, fixed), "tests/test_shelf.py::TestLine::test_ping")
+    assert about.spoken == ("shelf.Line.ping",)
+    steps = ["create `Wire`", "create `Line`", "call `Line.ping`", "call `Line.hang_up`"]
+    assert list(about.steps) == steps
+
+
 def test_every_sentence_is_read_back() -> None:
     """A reader who has only the statement gets the same items."""
     items = [

@@ -16,6 +16,8 @@ from race.core.interface.uses import Use
 from race.core.interface.values import Instance, Values, merge
 
 _DEPTH = 12
+_SET_UP = ("setup_method", "setUp", "asyncSetUp", "setup_class", "setUpClass", "setup")
+_TEAR_DOWN = ("tearDown", "asyncTearDown", "teardown_method")
 
 
 class Walk(Statements):
@@ -37,14 +39,18 @@ class Walk(Statements):
         """A test function with its fixtures, set-up and everything it calls on the test side."""
         for fixture in self.fixtures.automatic(function.path, cls):
             self.run(fixture, cls, (), {})
-        if cls is not None:
-            for name in ("setup_method", "setUp", "asyncSetUp", "setup_class", "setUpClass", "setup",
-                         "tearDown", "asyncTearDown", "teardown_method"):  # fmt: skip
-                method = self.tree.member(cls, name)
-                if isinstance(method, Function) and self.tree.is_test(method.path):
-                    self.run(method, cls, (), {})
+        self._of_its_class(_SET_UP, cls)
         self.run(function, cls, (), {})
+        self._of_its_class(_TEAR_DOWN, cls)
         self.finish()
+
+    def _of_its_class(self, names: tuple[str, ...], cls: Class | None) -> None:
+        if cls is None:
+            return
+        for name in names:
+            method = self.tree.member(cls, name)
+            if isinstance(method, Function) and self.tree.is_test(method.path):
+                self.run(method, cls, (), {})
 
     def run(
         self, function: Function, cls: Class | None, arguments: tuple[Values, ...], named: Env

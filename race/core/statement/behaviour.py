@@ -9,7 +9,7 @@ from race.core.interface.extract import Interface
 from race.core.interface.symbols import Class, Function, Module
 from race.core.interface.uses import Use
 from race.core.records import Closed
-from race.core.statement.steps import short, steps_of
+from race.core.statement.steps import placed, short, steps_of
 
 AROUND = re.compile(
     r"(^|\.)(create_task|create_task_group|start_soon|TaskGroup|start_task_soon|gather|sleep|"
@@ -66,7 +66,7 @@ class Behaviour(Closed):
 
 def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
     """The behaviour that a test exercises."""
-    uses = interface.own_uses(test_id)
+    uses = placed(interface, interface.own_uses(test_id))
     subjects, changed = _subjects(interface, uses, _words(test_id.partition("[")[0]))
     own = {stem(word) for word in _words(test_id.partition("[")[0].rpartition("::")[2])}
     concepts = sorted(tag for tag, stems in CONCEPTS.items() if own & stems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from race.core.interface.extract import Interface
 from race.core.interface.symbols import Class, Function
@@ -22,6 +23,26 @@ def short(name: str) -> str:
     """`Lock.acquire` of `anyio.Lock.acquire`, `open_file` of `anyio.open_file`."""
     parts = name.split(".")
     return ".".join(parts[-2:]) if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1]
+
+
+def placed(interface: Interface, uses: Sequence[Use]) -> list[Use]:
+    """The uses, with a call on an object of unknown class taken for a call of the one class that the
+    test makes and that has such a method (`self.connection.ping()`)."""
+    made = {
+        id(use.owner): use.owner
+        for use in uses
+        if use.kind in ("call", "made") and isinstance(use.owner, Class)
+        if not interface.after.is_test(use.owner.path)
+    }
+    found = []
+    for use in uses:
+        if use.kind == "loose-call" and not use.name.startswith("_"):
+            owners = [(interface.before.member(cls, use.name), cls) for cls in made.values()]
+            methods = [(one, cls) for one, cls in owners if isinstance(one, Function)]
+            if len(methods) == 1 and not interface.before.is_test(methods[0][0].path):
+                use = replace(use, kind="call", owner=methods[0][0], receiver=methods[0][1])
+        found.append(use)
+    return found
 
 
 def steps_of(interface: Interface, uses: Sequence[Use]) -> list[str]:
