@@ -323,7 +323,9 @@ def test_a_decorator_of_the_product_is_used_by_the_test() -> None:
     core = b"def safely(function):\n    return function\n\n\ndef pair():\n    return 1, 2\n"
     tree = {"src/shelf/__init__.py": core, "tests/test_shelf.py": test}
     fixed = tree | {"src/shelf/__init__.py": core.replace(b"return function", b"return pair")}
-    assert behaviour_of(Interface(tree, fixed), "tests/test_shelf.py::test_it").subjects == ("shelf.safely",)
+    assert behaviour_of(Interface(tree, fixed), "tests/test_shelf.py::test_it").subjects == (
+        "shelf.safely",
+    )
 
 
 def test_a_call_on_an_object_of_unknown_class_is_of_the_one_class_that_has_it() -> None:

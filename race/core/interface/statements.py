@@ -128,7 +128,7 @@ class Statements(Calls):
             env[bound] = self.settled(known(found))
 
     def _decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, env: Env) -> None:
-        """Decorators of a definition inside of a test; one of the product is called with the definition."""
+        """Decorators of a definition inside of a test; one of the product is called with it."""
         for item in node.decorator_list:
             functions = [] if isinstance(item, ast.Call) else self.callees(item, env)
             if any(isinstance(one, Function) and not self.tree.is_test(one.path) for one in functions):
