@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import stat
 import subprocess
 import tarfile
@@ -175,7 +176,7 @@ def apply_exactly(
             for name in files:
                 os.chown(os.path.join(folder, name), uid, uid)
         done = subprocess.run(
-            [*GIT, "apply", "--whitespace=nowarn", ".submission"],
+            [*GIT, "apply", "--whitespace=nowarn", *_without_context(patch), ".submission"],
             cwd=scratch,
             env={
                 "PATH": "/usr/bin:/bin:/usr/local/bin",
@@ -203,6 +204,17 @@ def apply_exactly(
     changed = {path: data for path, data in after.items() if before.get(path) != data}
     changed.update({path: None for path in before if path not in after})
     return changed
+
+
+def _without_context(patch: bytes) -> list[str]:
+    """What git has to be told of a patch in which no hunk has a line of context, as of `diff -U0`.
+
+    Its places are line numbers alone, which git otherwise takes for a mistake.
+    """
+    hunks = re.split(rb"^@@ -.*\n", patch, flags=re.MULTILINE)[1:]
+    bodies = [re.split(rb"^(?:diff |--- .*\n\+\+\+ )", hunk, flags=re.MULTILINE)[0] for hunk in hunks]
+    plain = bodies and not any(re.search(rb"^ ", body, re.MULTILINE) for body in bodies)
+    return ["--unidiff-zero"] if plain else []
 
 
 def _become(uid: int) -> None:

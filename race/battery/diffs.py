@@ -56,14 +56,17 @@ def _applied(path: str, section: bytes, before: bytes) -> bytes:
     return b"".join(new + old[at:])
 
 
-def diff(changes: Mapping[str, bytes | None], read: Read, modes: Mapping[str, str]) -> bytes:
+def diff(
+    changes: Mapping[str, bytes | None], read: Read, modes: Mapping[str, str], context: int = 3
+) -> bytes:
     """One git diff of what was changed, by path; `modes` for files that are not plain."""
     return b"".join(
-        _file(path, read(path), changes[path], modes.get(path, "100644")) for path in sorted(changes)
+        _file(path, read(path), changes[path], modes.get(path, "100644"), context)
+        for path in sorted(changes)
     )
 
 
-def _file(path: str, before: bytes | None, after: bytes | None, mode: str) -> bytes:
+def _file(path: str, before: bytes | None, after: bytes | None, mode: str, context: int) -> bytes:
     if before == after:
         return b""
     head = f"diff --git a/{path} b/{path}\n"
@@ -71,7 +74,7 @@ def _file(path: str, before: bytes | None, after: bytes | None, mode: str) -> by
         head += f"new file mode {mode}\n"
     if after is None:
         head += "deleted file mode 100644\n"
-    body = hunks(before or b"", after or b"")
+    body = hunks(before or b"", after or b"", context)
     if body:
         head += f"--- {'/dev/null' if before is None else 'a/' + path}\n"
         head += f"+++ {'/dev/null' if after is None else 'b/' + path}\n"
@@ -80,11 +83,11 @@ def _file(path: str, before: bytes | None, after: bytes | None, mode: str) -> by
     return head.encode() + body
 
 
-def hunks(before: bytes, after: bytes) -> bytes:
-    """The hunks of a unified diff with three lines of context."""
+def hunks(before: bytes, after: bytes, context: int = 3) -> bytes:
+    """The hunks of a unified diff with so many lines of context."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     out = []
-    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3):
+    for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(context):
         i1, i2, j1, j2 = group[0][1], group[-1][2], group[0][3], group[-1][4]
         out.append(
             b"@@ -%d,%d +%d,%d @@\n"

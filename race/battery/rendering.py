@@ -115,7 +115,8 @@ def patch_of(entry: Entry, place: Target, read: Read, fix: bytes) -> bytes:
             _change(changes, modes, read, step.verb, words, text)
     if not entry.honest and not any(place.package in path for path in changes):
         _change(changes, modes, read, "append", (place.product,), b"# looked at\n")
-    patch = diff(changes, read, modes) + b"".join(raw)
+    context = 0 if any(step.verb == "bare" for step in entry.steps) else 3
+    patch = diff(changes, read, modes, context) + b"".join(raw)
     for step in entry.steps:
         patch = _whole(patch, step)
     return patch

@@ -88,6 +88,7 @@ def test_diffs_round_trip() -> None:
     after = {"a": b"1\n2\nthree\n4\n5\n6\n7\n8\n9\n10", "b": b"x\ny\n", "c": None, "d": b"new", "e": b""}
     made = diff(after, before.get, {})
     assert apply(made, before.get) == after
+    assert apply(diff(after, before.get, {}, context=0), before.get) == after
     with pytest.raises(ValueError, match="a: the patch does not fit at line"):
         apply(made, {**before, "a": b"other\n" * 9}.get)
 

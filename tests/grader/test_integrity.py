@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import importlib
 import json
 import os
@@ -229,3 +230,24 @@ def test_a_policy_of_the_projects_own_is_judged_by_its_loops(grader: Any, name: 
         assert any("event loop policy" in name for name in found) is told
     finally:
         asyncio.set_event_loop_policy(kept)
+
+
+def test_a_patch_without_context_is_applied_where_it_says(
+    grader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `diff -U0` writes is put at its line numbers, or not at all where its old lines are not."""
+    old = b"".join(b"%d\n" % number for number in range(30))
+    digest = hashlib.sha256(old).hexdigest()
+    base = types.SimpleNamespace(files={"a": ("f", digest)}, bytes_of=lambda *_: {"a": old})
+    head = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n"
+    monkeypatch.setattr(grader.tree, "_become", lambda uid: None)
+
+    def made(hunks: bytes) -> Any:
+        return grader.tree.apply_exactly(base, str(tmp_path), head + hunks, ["a"], os.getuid())
+
+    assert made(b"@@ -3,0 +4 @@\n+new\n@@ -8 +9 @@\n-7\n+seven\n") == {
+        "a": old.replace(b"2\n3\n", b"2\nnew\n3\n", 1).replace(b"\n7\n", b"\nseven\n", 1)
+    }
+    with pytest.raises(grader.tree.Mismatch, match="does not apply"):
+        made(b"@@ -3 +3 @@\n-nothing of it\n+new\n")
+    assert grader.tree._without_context(head + b"@@ -1,2 +1,3 @@\n 0\n+x\n 1\n") == []
