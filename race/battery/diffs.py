@@ -20,7 +20,7 @@ def apply(patch: bytes, read: Read) -> dict[str, bytes | None]:
     made: dict[str, bytes | None] = {}
     for change in read_patch(patch):
         before = (made.get(change.old, read(change.old)) if change.old else b"") or b""
-        if change.old and change.old != change.new:
+        if change.old and change.old != change.new and not change.copied:
             made[change.old] = None
         if change.new:
             made[change.new] = _applied(change.new, change.section, before)

@@ -41,18 +41,27 @@ class Unreadable(ValueError):
 
 @dataclass(frozen=True)
 class Change:
-    """One file of a patch. `old` is empty for an added file, `new` for a deleted one."""
+    """One file of a patch. `old` is empty for an added file, `new` for a deleted one.
+
+    `copied` says that `old` is only what `new` is made of and stays as it is.
+    """
 
     old: str
     new: str
     modes: tuple[str, ...]
     binary: bool
     section: bytes
+    copied: bool = False
 
     @property
     def paths(self) -> tuple[str, ...]:
         """Its paths, once each."""
         return tuple(dict.fromkeys(path for path in (self.old, self.new) if path))
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """The paths that are other than before."""
+        return (self.new,) if self.copied else self.paths
 
 
 @dataclass(frozen=True)
@@ -135,10 +144,10 @@ def judge_changes(changes: Iterable[Change], around: Surroundings) -> Judgement:
         if problem:
             reasons.append(problem)
             continue
-        kept = [path for path in change.paths if is_product(path, layout, hidden, known)]
+        kept = [path for path in change.changed if is_product(path, layout, hidden, known)]
         if change.binary and not any(layout.kind(path) == "product" for path in kept):
             kept = []
-        aside.update(dict.fromkeys(path for path in change.paths if path not in kept))
+        aside.update(dict.fromkeys(path for path in change.changed if path not in kept))
         if not kept:
             continue
         problem = _misplaced(change, kept, known, around.taken)
@@ -286,7 +295,7 @@ class _Reader:
         """One file's section, which starts here."""
         start, old, new = self.at, "", ""
         modes: list[str] = []
-        binary, added, deleted = False, False, False
+        binary, added, deleted, copied = False, False, False, False
         if self.peek().startswith(b"diff --git "):
             old, new = header_paths(self.peek())
             self.at += 1
@@ -303,6 +312,7 @@ class _Reader:
                     deleted = deleted or line.startswith(b"deleted file")
                 elif line.startswith((b"rename from ", b"copy from ")):
                     old = unquote(line.split(b" ", 2)[2])
+                    copied = copied or word == b"copy"
                 elif line.startswith((b"rename to ", b"copy to ")):
                     new = unquote(line.split(b" ", 2)[2])
                 elif word == b"index":
@@ -327,7 +337,7 @@ class _Reader:
         if not old and not new:
             raise Unreadable(f"line {start + 1}: a file without a name")
         section = b"\n".join(self.lines[start : self.at]) + b"\n"
-        return Change(old, new, tuple(modes), binary, section)
+        return Change(old, new, tuple(modes), binary, section, copied and bool(old and new))
 
     def _skip_binary(self) -> None:
         while self.at < len(self.lines) and not self.peek().startswith(b"diff --git "):

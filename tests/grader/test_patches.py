@@ -155,6 +155,19 @@ def test_renames_across_the_sides() -> None:
     assert (found.product, found.set_aside) == (("src/brook/fixtures.py",), ("tests/conftest.py",))
 
 
+def test_a_copy_leaves_its_source_where_it_is() -> None:
+    """A product file copied to the tests is not gone; copied into the package, the copy is graded."""
+    copy = "diff --git a/{0} b/{1}\nsimilarity index 100%\ncopy from {0}\ncopy to {1}\n"
+    found = judge(
+        changed("src/brook/queue.py") + copy.format("src/brook/pool.py", "tests/pool.py").encode(),
+        AROUND,
+    )
+    assert (found.product, found.gone) == (("src/brook/queue.py",), ())
+    assert found.set_aside == ("tests/pool.py",)
+    found = judge(copy.format("src/brook/pool.py", "src/brook/pond.py").encode(), AROUND)
+    assert (found.product, found.gone, found.set_aside) == (("src/brook/pond.py",), (), ())
+
+
 def test_forms_of_patches() -> None:
     """Mails, plain diffs, carriage returns, quoted paths and header-like content all parse."""
     inner = (
