@@ -22,6 +22,8 @@ READ_PLACES = (
     "/etc/resolv.conf", "/tmp/report.json",
 )  # fmt: skip
 """What lies in the container's own layer beside the repository, so that its times can change."""
+MEMORY_EVENTS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+"""Where the kernel counts what it had to end, with control groups of version 2 and of version 1."""
 HOME = "/home/tester"
 _EVEN = 946684800
 _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_CHILD_SUBREAPER = 4, 38, 36
@@ -183,6 +185,17 @@ def memory_of(uid: int) -> int:
         except (OSError, IndexError, ValueError):
             continue
     return pages * resource.getpagesize()
+
+
+def memory_kills() -> int | None:
+    """How many processes of this container the kernel has ended for want of memory; None if not told."""
+    for path in MEMORY_EVENTS:
+        with contextlib.suppress(OSError, ValueError):
+            with open(path, encoding="ascii") as stream:
+                rows = dict(line.split() for line in stream)
+            if "oom_kill" in rows:
+                return int(rows["oom_kill"])
+    return None
 
 
 def disk_room() -> int:

@@ -10,15 +10,22 @@ anew for each grading from a secret of the release. Standard library only, Pytho
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import hmac
 import random
 import re
 
-from edits import Edit, Text, edits_of, name_place
+from assertions import Edit, text_of
+from edits import OUTER, edits_of, name_place
 
 Function = tuple
 """A test function: path and names of classes and function, as `function_of` gives it."""
+STILL_PASSES = (
+    "%s still passes after an assertion in it, or in a helper of it, was made false: it is not the "
+    "behaviour under test that makes it pass"
+)
+"""What is said of a negative control that did not fail."""
 _WORDS = (
     "early", "late", "twice", "order", "empty", "full", "many", "pending", "again", "nested", "shared",
     "closed", "idle", "resumed", "outer", "inner", "first", "second", "default", "custom", "released",
@@ -45,6 +52,7 @@ def by_function(ids: list[str]) -> dict[Function, list[str]]:
     return groups
 
 
+@functools.lru_cache(maxsize=64)
 def functions_of(source: bytes) -> dict[tuple, ast.AST]:
     """Test functions of a file by names of classes and function; those that occur once."""
     try:
@@ -72,10 +80,11 @@ class Book:
 
     def __init__(self, files: dict[str, bytes], ids: list[str]) -> None:
         self.files = files
+        self.groups = by_function(ids)
         self._nodes: dict[Function, ast.AST] = {}
         self.edits: dict[Function, list[Edit]] = {}
         parsed = {path: functions_of(source) for path, source in files.items()}
-        for function in by_function(ids):
+        for function in self.groups:
             path, names = function
             node = parsed.get(path, {}).get(names)
             if node is not None:
@@ -83,12 +92,12 @@ class Book:
                 self.edits[function] = edits_of(files[path], node)
 
     def numbered(self, function: Function, neutral: bool) -> list[tuple[int, Edit]]:
-        """A function's false or neutral edits with their numbers; kinds take turns."""
+        """A function's false or neutral edits with their numbers; kinds take turns, ends come first."""
         kinds: dict[str, list[tuple[int, Edit]]] = {}
         for number, edit in enumerate(self.edits.get(function, ())):
             if edit.neutral == neutral:
                 kinds.setdefault(edit.kind, []).append((number, edit))
-        rows = list(kinds.values())
+        rows = [sorted(row, key=lambda entry: not entry[1].last) for row in kinds.values()]
         longest = max((len(row) for row in rows), default=0)
         return [row[place] for place in range(longest) for row in rows if place < len(row)]
 
@@ -97,8 +106,9 @@ class Book:
         node = self._nodes.get(function)
         if node is None or edit.kind == "again":
             return False
-        start, end = Text(self.files[function[0]]).span(node)
-        return start <= edit.start and edit.end <= end
+        text = text_of(self.files[function[0]])
+        start, end = text.span(node)
+        return not edit.path and start <= edit.start and edit.end <= max(end, text.after(node))
 
     def new_name(self, function: Function, draw: random.Random, chosen: dict) -> str:
         """A name for a test that says nothing about it; none that `chosen`, as of `variant`, has."""
@@ -115,10 +125,14 @@ class Book:
     ) -> dict[str, bytes]:
         """The files with each function's edit made and its name changed, where one is given."""
         pieces: dict[str, list[tuple[int, int, bytes]]] = {}
+        made_edits: set[int] = set()
         for function, (edit, name) in chosen.items():
             path = function[0]
-            if edit is not None:
-                pieces.setdefault(path, []).append((edit.start, edit.end, edit.written(draw)))
+            if edit is not None and id(edit) not in made_edits:  # one may be there for several functions
+                made_edits.add(id(edit))
+                pieces.setdefault(edit.path or path, []).append(
+                    (edit.start, edit.end, edit.written(draw))
+                )
             if name:
                 start, end = name_place(self.files[path], self._nodes[function])
                 pieces.setdefault(path, []).append((start, end, name.encode()))
@@ -129,6 +143,91 @@ class Book:
                 source = source[:start] + text + source[end:]
             made[path] = source
         return made
+
+
+class HelperEdit:
+    """A false edit of a helper, and whom it concerns: what the trial found out, as it is written down.
+
+    `ids` fail with it; `reached` are all fail-to-pass functions that may come to the helper, which
+    `helper` tells from others. `known`: the base has the same file, so that an edit can be seen.
+    """
+
+    def __init__(
+        self, edit: Edit, helper: int, ids: list[str], reached: list[Function], known: bool = False
+    ) -> None:
+        self.edit, self.helper, self.ids, self.reached = edit, helper, set(ids), set(reached)
+        self.known = known
+
+    @classmethod
+    def read(cls, row: dict) -> HelperEdit:
+        """From a row of the trial's `outer`."""
+        text = row["text"].encode("utf-8", "surrogateescape")
+        edit = Edit(row["kind"], row["start"], row["end"], text, row["path"])
+        edit.last, edit.owner = row["last"], OUTER
+        reached = [(entry[0], tuple(entry[1:])) for entry in row["reached"]]
+        return cls(edit, row["helper"], row["ids"], reached, row["known"])
+
+    def row(self) -> dict:
+        """As JSON holds it."""
+        edit = self.edit
+        return {"kind": edit.kind, "path": edit.path, "start": edit.start, "end": edit.end,
+                "last": edit.last, "text": edit.text.decode("utf-8", "surrogateescape"),
+                "helper": self.helper, "known": self.known,
+                "ids": sorted(self.ids),
+                "reached": sorted([path, *names] for path, names in self.reached)}  # fmt: skip
+
+
+HelperPick = tuple
+"""A test function with the helper's edit (a HelperEdit) that is to make it fail."""
+
+
+def helper_rounds(
+    functions: list[Function], edits: list[HelperEdit], ids: dict, draw: random.Random, most: int
+) -> list[list[HelperPick]]:
+    """Which helpers' edits are made in which run: up to `most` for each function.
+
+    In one run no function may come to a helper that is edited for another function's sake, unless it is
+    the same edit and works for both. `ids` are those of each function.
+    """
+    rounds: list[list[HelperPick]] = []
+    for function in functions:
+        own = [edit for edit in edits if edit.ids.intersection(ids[function])]
+        for choices in _ways_of_helpers(own, draw)[:most]:
+            for there in rounds:
+                pick = next((edit for edit in choices if _goes_with(function, edit, there)), None)
+                if pick is not None:
+                    there.append((function, pick))
+                    break
+            else:
+                rounds.append([(function, choices[0])])
+    return rounds
+
+
+def _ways_of_helpers(edits: list[HelperEdit], draw: random.Random) -> list[list[HelperEdit]]:
+    """First one way for each helper, then others, and those last that can be known.
+
+    Each way is a list of edits of one kind, in a drawn order: those at the helper's end, if any.
+    Another expected value comes before the opposite.
+    """
+    helpers: dict[int, dict[str, list[HelperEdit]]] = {}
+    for edit in draw.sample(edits, len(edits)):
+        helpers.setdefault(edit.helper, {}).setdefault(edit.edit.kind, []).append(edit)
+    first, others = [], []
+    for kinds in helpers.values():
+        ways = [[edit for edit in kinds[kind] if edit.edit.last] or kinds[kind] for kind in kinds]
+        ways.sort(key=lambda way: not way[0].edit.kind.endswith("value"))
+        first.append(ways[0])
+        others += ways[1:]
+    draw.shuffle(others)
+    return sorted(first + others, key=lambda way: way[0].known)
+
+
+def _goes_with(function: Function, edit: HelperEdit, there: list[HelperPick]) -> bool:
+    return all(
+        neighbour != function
+        and (other is edit or (function not in other.reached and neighbour not in edit.reached))
+        for neighbour, other in there
+    )
 
 
 def renamed(nodeid: str, name: str) -> str:

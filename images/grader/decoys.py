@@ -11,7 +11,7 @@ import random
 from typing import Any, Callable
 
 import controls
-from edits import Edit
+from assertions import Edit
 
 OTHERS = 4
 BEFORE_SECONDS = 2.0
@@ -54,7 +54,7 @@ class Decoys:
             return []
         self.grading.place(book.variant(chosen, self.draw))
         seen = self.grading.run(listed, "negative controls among all", until=false + true, most=most)
-        doubts = ["a false test in place of %s passes" % name
+        doubts = [controls.STILL_PASSES % name
                   for name in false if seen.outcomes.get(name) == "passed"]  # fmt: skip
         first = min((place[name] for name in false), default=len(place))
         if self.grading.checks[-1]["how"] == "finished":

@@ -1,80 +1,38 @@
-"""Small edits of a test function: each makes it false, or (neutral) leaves it as true as it was.
+"""False edits of a test function or a helper, and (neutral) ones that leave it as true as it was.
 
-Edits replace a piece of the file's text, so that everything else in the file stays byte for byte.
 Standard library only, Python 3.8 and newer.
 """
 
 from __future__ import annotations
 
 import ast
-import random
+import itertools
 import re
 
-_ERRORS = (
-    "ValueError", "RuntimeError", "TypeError", "KeyError", "TimeoutError", "ConnectionError",
-    "AttributeError", "ZeroDivisionError", "LookupError", "BufferError", "EOFError",
-)  # fmt: skip
+from assertions import Edit, Text, in_place, is_raises, text_of
+
 _PURE_CALLS = frozenset(
     {"len", "list", "tuple", "set", "sorted", "str", "repr", "int", "bool", "sum", "max", "min", "dict"}
 )
-_WORDS = (b"limit", b"delay", b"size", b"seen", b"total", b"rounds", b"budget", b"most")
-_FLIPPED = {
-    ast.Eq: b"!=", ast.NotEq: b"==", ast.Is: b"is not", ast.IsNot: b"is", ast.In: b"not in",
-    ast.NotIn: b"in", ast.Lt: b">=", ast.GtE: b"<", ast.Gt: b"<=", ast.LtE: b">",
-}  # fmt: skip
-_EXACT = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot, ast.In, ast.NotIn)
-"""Comparisons of which one is true exactly when its opposite is not, whatever is compared."""
-_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Await)
-_LOOSE = (b"approx", b"ANY", b"IsPartial", b"HasLen", b"IsInstance")
-"""What compares equal to more than one constant."""
 _COMMON = frozenset(
     {"pytest", "asyncio", "self", "mock", "time", "sys", "os", "threading", "Any", "anyio", "trio"}
 )
 
 
+_NONE = (b"{what} is None", b"{what} is not None")
+_FORMS = (_NONE, (b"{what} == {number}", b"{what} != {number}"))
+"""Assertions that are false and true whatever the fix is; the first only of what cannot be None."""
+SUBJECTS = 4
+"""What is asserted at the end of a function, of how many things that the function knows."""
 INNER = "inner"
-"""The kind of all edits within functions that a test defines for itself."""
-
-
-class Edit:
-    """Replace `source[start:end]` by `text`.
-
-    `sure`: does what it is for whenever the test itself passes, without a trial.
-    """
-
-    def __init__(self, kind: str, start: int, end: int, text: bytes, **flags: bool) -> None:
-        self.kind, self.start, self.end, self.text = kind, start, end, text
-        self.sure, self.neutral = flags.get("sure", False), flags.get("neutral", False)
-
-    def written(self, draw: random.Random) -> bytes:
-        """The new text. Numbers that it needs are drawn, far from what tests count to."""
-        text = self.text.replace(b"{number}", str(draw.randrange(1200, 98000)).encode())
-        return text.replace(b"{word}", draw.choice(_WORDS))
-
-
-class Text:
-    """A source file with the offsets of its lines."""
-
-    def __init__(self, source: bytes) -> None:
-        self.source = source
-        self.lines = [0]
-        for line in re.split(rb"(?<=\n)", source):
-            self.lines.append(self.lines[-1] + len(line))
-
-    def span(self, node: ast.AST) -> tuple[int, int]:
-        """Where a node's text begins and ends."""
-        start = self.lines[node.lineno - 1] + node.col_offset
-        return start, self.lines[node.end_lineno - 1] + node.end_col_offset
-
-    def of(self, node: ast.AST) -> bytes:
-        """A node's text."""
-        start, end = self.span(node)
-        return self.source[start:end]
+"""The owner of edits in a function that a test defines for itself, with the function's number."""
+OUTER = "outer"
+"""The owner of edits of helpers: functions of the tests' files that are no tests themselves."""
 
 
 def name_place(source: bytes, function: ast.AST) -> tuple[int, int]:
     """Where a function's name stands."""
-    text = Text(source)
+    text = text_of(source)
     start = text.lines[function.lineno - 1] + function.col_offset
     match = re.compile(rb"(?:async\s+)?def\s+").match(source, start)
     begin = match.end() if match else start
@@ -85,35 +43,113 @@ def edits_of(source: bytes, function: ast.AST) -> list[Edit]:
     """Every edit that can be made to a test function, in a fixed order.
 
     Edits in place come first: what they leave is a test like any other. What shows (an added line, a
-    whole condition in parentheses) is made only of tests that have no place for the others.
+    whole condition in parentheses) is made only where there is no place for the others. Functions that
+    the test defines for itself get edits of their own: whatever runs them can swallow what they raise.
     """
-    text = Text(source)
+    text = text_of(source)
+    found = _of_function(text, function, "", source)
+    found += _first_time(text, function)
+    for number, inner in enumerate(inner_functions(own_nodes(function))):
+        found += _of_function(text, inner, "%s %d" % (INNER, number), source)
+    return found
+
+
+def helper_edits(source: bytes, function: ast.AST, path: str, said: bytes) -> list[Edit]:
+    """False edits of a helper and what it defines; first those that are made when it comes to its end.
+
+    Only of what the tests' files, `said`, run to its end. None is sure: that it makes a test fail has to
+    be tried.
+    """
+    text = text_of(source)
+    rows = []
+    for one in (function, *inner_functions(own_nodes(function))):
+        if is_driven(one, said):
+            edits = [edit for edit in _of_function(text, one, OUTER, said) if not edit.neutral]
+            last = [edit for edit in edits if edit.last]
+            more = [edit for edit in edits if not edit.last]
+            rows.append(_kinds_in_turn(last) + _kinds_in_turn(more))
+    found = _in_turn(rows)
+    for edit in found:
+        edit.path = path
+    return found
+
+
+def is_driven(function: ast.AST, said: bytes) -> bool:
+    """Does whoever uses a function wait for its end, so that a test cannot pass before it is there?
+
+    Called or awaited by its name, or run by an event loop, or a fixture; no callback, thread or task.
+    """
+    name = re.escape(function.name.encode())
+    if any(b"fixture" in ast.dump(entry).encode() for entry in function.decorator_list):
+        return True
+    if isinstance(function, ast.AsyncFunctionDef):
+        return bool(re.search(rb"(\b(run\w*|wait_for|gather)\(\s*|\bawait\s+)(\w+\.)*%s\b" % name, said))
+    called = rb"(?<!def )(?<![\w])%s\(" % name
+    return function.name.lower().startswith(("setup", "set_up")) or bool(re.search(called, said))
+
+
+def _kinds_in_turn(edits: list[Edit]) -> list[Edit]:
+    rows: dict[str, list[Edit]] = {}
+    for edit in edits:
+        rows.setdefault(edit.kind, []).append(edit)
+    return _in_turn(list(rows.values()))
+
+
+def _in_turn(rows: list[list[Edit]]) -> list[Edit]:
+    """The first of each row, then the second of each, and so on."""
+    return [edit for turn in itertools.zip_longest(*rows) for edit in turn if edit is not None]
+
+
+def _of_function(text: Text, function: ast.AST, owner: str, said: bytes) -> list[Edit]:
+    """Edits of a function's own body; with an `owner`, which their kinds then name, none is sure.
+
+    Those at its end are `last`: whatever leaves the function early, and says that it did not, is found
+    out by them. A plain helper that asserts nothing has none, nor has what nobody waits for.
+    """
     nodes = own_nodes(function)
-    early = any(isinstance(node, ast.Return) for node in nodes)
-    found, wrapped = _in_place(text, nodes, set() if early else {id(node) for node in function.body})
-    if not found:
-        found = wrapped + _final_edits(text, function, nodes)
-    inner, inner_wrapped = _in_place(text, inner_nodes(nodes), set())
-    for edit in inner or inner_wrapped:
-        edit.kind = INNER
-    return found + _first_time(text, function) + (inner or inner_wrapped)
+    early = owner or any(isinstance(node, ast.Return) for node in nodes)
+    found, wrapped = in_place(text, nodes, set() if early else {id(node) for node in function.body})
+    found, more = (found, wrapped) if found else (wrapped, [])
+    last = _blocks(function)[-1][-1]
+    start, end = text.span(last)
+    loops = isinstance(last, (ast.For, ast.AsyncFor, ast.While))  # ends long after it first comes by
+    waited = not owner or is_driven(function, said)
+    silent = owner and not found and not isinstance(function, ast.AsyncFunctionDef)
+    if waited and not silent and (loops or not _mark(found, start, end)):
+        more = [edit for edit in more if not loops and start <= edit.start and edit.end <= end]
+        more = more or _final_edits(text, function, nodes)
+        _mark(more, 0, len(text.source) + 1)
+        found = found + more
+    for edit in found:
+        if owner:
+            edit.kind, edit.owner, edit.sure = owner + " " + edit.kind, owner, False
+    return found
 
 
-def _in_place(text: Text, nodes: list[ast.AST], top: set[int]) -> tuple[list[Edit], list[Edit]]:
-    """Edits of what asserts among the nodes, and those that negate a whole condition; `top` are sure."""
-    found: list[Edit] = []
-    wrapped: list[Edit] = []
-    for node in nodes:
-        if isinstance(node, ast.Assert):
-            sure = id(node) in top
-            found.extend(_assert_edits(text, node, sure))
-            wrapped.extend(_wrapped(text, node, sure))
-        elif isinstance(node, ast.Call) and _is_raises(node):
-            found.extend(_swapped_errors(text, node))
-        elif isinstance(node, ast.Call) and _called(node).lower().startswith("assert"):
-            for argument in node.args:
-                found.extend(_other_values(text, argument, False))
-    return found, wrapped
+def _mark(edits: list[Edit], start: int, end: int) -> bool:
+    """Mark the edits of this part of the text as the last; are there any?"""
+    for edit in edits:
+        edit.last = start <= edit.start and edit.end <= end
+    return any(edit.last for edit in edits)
+
+
+def _blocks(function: ast.AST) -> list[list[ast.AST]]:
+    """The blocks that a function ends with, one in the other; the statement that it ends with is last.
+
+    A block that has to raise is a statement like any other: what follows in it is never run.
+    """
+    found = [function.body]
+    while True:
+        last = found[-1][-1]
+        if isinstance(last, (ast.With, ast.AsyncWith)):
+            if any(isinstance(item.context_expr, ast.Call) and is_raises(item.context_expr)
+                   for item in last.items):  # fmt: skip
+                return found
+            found.append(last.body)
+        elif isinstance(last, ast.Try):
+            found.append(last.orelse or last.body)
+        else:
+            return found
 
 
 def own_nodes(function: ast.AST) -> list[ast.AST]:
@@ -128,99 +164,14 @@ def own_nodes(function: ast.AST) -> list[ast.AST]:
     return found
 
 
-def inner_nodes(nodes: list[ast.AST]) -> list[ast.AST]:
-    """What lies in functions that a test defines for itself, such as the coroutine that it then runs.
-
-    Whatever runs them can swallow what they raise, so that a false assertion outside shows nothing.
-    """
+def inner_functions(nodes: list[ast.AST]) -> list[ast.AST]:
+    """Functions and methods that these nodes define, such as the coroutine that a test runs."""
     found: list[ast.AST] = []
     for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            own = own_nodes(node)
-            found += own + inner_nodes(own)
-    return found
-
-
-def _assert_edits(text: Text, node: ast.Assert, sure: bool) -> list[Edit]:
-    """The assertion flipped, or with another expected value."""
-    start, end = text.span(node.test)
-    whole, test = text.source[start:end], node.test
-    strict = sure and not any(word in whole for word in _LOOSE)
-    found = []
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        flipped = _FLIPPED.get(type(test.ops[0]))
-        left, right = text.of(test.left), text.of(test.comparators[0])
-        plain = whole.startswith(left) and whole.endswith(right) and b"\n" not in whole
-        if flipped is not None and plain:
-            exact = strict and isinstance(test.ops[0], _EXACT)
-            found.append(Edit("flip", start, end, left + b" " + flipped + b" " + right, sure=exact))
-        if isinstance(test.ops[0], (ast.Eq, ast.Is)):
-            for side in (test.comparators[0], test.left):
-                found.extend(_other_values(text, side, strict))
-    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        if isinstance(test.operand, (*_ATOMS, ast.Compare)):
-            found.append(Edit("flip", start, end, text.of(test.operand), sure=sure))
-    elif isinstance(test, _ATOMS):
-        found.append(Edit("flip", start, end, b"not " + whole, sure=sure))
-    return found
-
-
-def _wrapped(text: Text, node: ast.Assert, sure: bool) -> list[Edit]:
-    """The whole condition negated."""
-    start, end = text.span(node.test)
-    whole = text.source[start:end]
-    if whole.count(b"(") != whole.count(b")"):
-        return []
-    return [Edit("wrapped", start, end, b"not (" + whole + b")", sure=sure)]
-
-
-def _other_values(text: Text, node: ast.AST, sure: bool) -> list[Edit]:
-    """The same comparison with another constant."""
-    if isinstance(node, (ast.List, ast.Tuple)) and node.elts:
-        return _other_values(text, node.elts[-1], sure)
-    if not isinstance(node, ast.Constant):
-        return []
-    value = node.value
-    if isinstance(value, bool):
-        others = [repr(not value)]
-    elif isinstance(value, int):
-        others = [repr(value + 1), repr(value - 1 if value > 1 else value + 2)]
-    elif isinstance(value, float):
-        others = [repr(value * 2 + 1)]
-    elif isinstance(value, str) and "\n" not in value:
-        others = [repr(_other_word(value))]
-    elif isinstance(value, bytes):
-        others = [repr(value + b"s")]
-    else:
-        return []
-    return [Edit("value", *text.span(node), other.encode(), sure=sure) for other in others]
-
-
-def _other_word(word: str) -> str:
-    """A text that could stand in the same place."""
-    for place in range(len(word) - 2, 0, -1):
-        if word[place] != word[place + 1] and word[place : place + 2].isalnum():
-            return word[:place] + word[place + 1] + word[place] + word[place + 2 :]
-    return word + "s" if word else "none"
-
-
-def _called(node: ast.Call) -> str:
-    name = node.func
-    return name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
-
-
-def _is_raises(node: ast.Call) -> bool:
-    return _called(node) in ("raises", "assertRaises") and bool(node.args)
-
-
-def _swapped_errors(text: Text, node: ast.Call) -> list[Edit]:
-    """Another exception, or another message, is expected."""
-    expected = text.of(node.args[0]).decode(errors="replace")
-    names = [name for name in _ERRORS if name not in expected][:3]
-    found = [Edit("error", *text.span(node.args[0]), name.encode()) for name in names]
-    for keyword in node.keywords:
-        if keyword.arg == "match" and isinstance(keyword.value, ast.Constant):
-            found.extend(_other_values(text, keyword.value, False))
+            found.append(node)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found += inner_functions(own_nodes(node))
     return found
 
 
@@ -250,22 +201,67 @@ def _first_time(text: Text, function: ast.AST) -> list[Edit]:
 
 
 def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Edit]:
-    """One more assertion at the end, about something that the test looks at itself."""
-    room, last = _room(text, function), function.body[-1]
-    if room is None or isinstance(last, ast.Return):
-        return []
-    indent = room[1]
-    end = text.lines[last.end_lineno] if last.end_lineno < len(text.lines) else len(text.source)
-    lead = b"" if text.source[:end].endswith((b"\n", b"\r")) else b"\n"
-
-    def final(kind: str, condition: bytes, **flags: bool) -> Edit:
-        return Edit(kind, end, end, lead + indent + b"assert " + condition + b"\n", **flags)
-
-    found = []
-    for what in [*_looked_at(text, nodes), *(name.encode() for name in _used_names(nodes))]:
-        found.append(final("equals", what + b" == {number}"))
-        found.append(final("differs", what + b" != {number}", neutral=True))
+    """One more assertion at the end, about something that the function looks at itself."""
+    names = [name.encode() for name in _variables(function, nodes) or _used_names(nodes)]
+    subjects = [*_looked_at(text, nodes), *names][:SUBJECTS]
+    made = {name.encode() for name in _made(nodes)}
+    found: list[Edit] = []
+    blocks = _blocks(function)
+    for block in dict.fromkeys((len(blocks) - 1, 0)):
+        place = _end_of(text, blocks[block])
+        if place is None:
+            continue
+        at, lead, tail = place
+        forms = [(what, form) for what in sorted(subjects, key=lambda what: what not in made)
+                 for form in _FORMS if form is not _NONE or what in made]  # fmt: skip
+        for what, (false, true) in forms:
+            for kind, form in (("end", false), ("goes on", true)):
+                said = lead + b"assert " + form.replace(b"{what}", what) + tail
+                found.append(Edit(kind, at, at, said, neutral=form is true))
     return found
+
+
+def _made(nodes: list[ast.AST]) -> set[str]:
+    """Names that stand for what the function has made itself, and for nothing else: never for None.
+
+    What else the function knows may be None with one fix and something else with another.
+    """
+    made: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            called = node.value.func if isinstance(node.value, ast.Call) else None
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name[:1].isupper() or isinstance(node.value, (ast.List, ast.Dict, ast.Set, ast.ListComp)):
+                made.add(node.targets[0].id)
+    stored = [
+        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    ]
+    return {name for name in made if stored.count(name) == 1}
+
+
+def _end_of(text: Text, block: list[ast.AST]) -> tuple[int, bytes, bytes] | None:
+    """Where a statement can be added to the end of a block, and what comes before and after it."""
+    last = block[-1]
+    line = text.lines[last.lineno - 1]
+    indent = text.source[line : line + last.col_offset]
+    if indent.strip() or not indent:
+        return None
+    if isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break)):
+        return line, indent, b"\n"
+    end = text.after(last)
+    return end, (b"" if text.source[:end].endswith((b"\n", b"\r")) else b"\n") + indent, b"\n"
+
+
+def _variables(function: ast.AST, nodes: list[ast.AST]) -> list[str]:
+    """What a function gives a name to, the last first, and its parameters."""
+    names: dict[str, None] = {}
+    for node in reversed(nodes):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names[node.id] = None
+    arguments = function.args
+    for argument in [*arguments.args, *arguments.kwonlyargs]:
+        names[argument.arg] = None
+    return [name for name in names if name not in _COMMON and name[0] != "_"]
 
 
 def _looked_at(text: Text, nodes: list[ast.AST]) -> list[bytes]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import time
 from typing import Any, Callable, List, Tuple
 
@@ -24,7 +25,6 @@ import supervise
 import tree
 from bytecode import Bytecode
 from decoys import BEFORE_SECONDS, Decoys
-from edits import INNER
 from seen import Seen, why_not
 from submission import Refused, Submission
 
@@ -34,7 +34,12 @@ TASK = "/soma/task"
 TOTAL_SECONDS = 1500.0
 MOST_ALONE = 12
 CONTROLS_ALONE = 2
-CONTROLS_TOGETHER = 3
+CONTROLS_TOGETHER = 4
+HELPERS = 3
+NOT_ALONE = (
+    "%s passes among all tests, but is %s in a process of its own, where it passes with the reference "
+    "fix: something else than the behaviour under test makes it pass"
+)
 
 
 def load(name: str) -> Any:
@@ -149,27 +154,43 @@ class Grading:
         self.doubts += seen.doubts
         missing = [name for name in listed if seen.outcomes.get(name) != "passed"]
         if missing:
-            raise Refused("unresolved", *why_not(task, seen, missing))
-        if not self.doubts and not checks.doubts:
+            raise Refused("unresolved", *why_not(task, seen, missing), *seen.starved)
+        if seen.cut:  # on a second try all passed, but nobody knows what the memory did to the first
+            checks.starved += seen.starved
+        if not (self.doubts or checks.doubts or checks.starved):
             checks.after()
         self.doubts += checks.doubts
         self.place()
-        self.doubts += ["%s: changed while the tests ran" % path
+        self.doubts += ["%s: this file was changed while the tests ran" % path
                         for path in tree.check(self.root, wanted)[:3]]  # fmt: skip
         if self.doubts:
             raise Refused("tampered", *dict.fromkeys(self.doubts))
+        if checks.starved:
+            raise Refused("unresolved", *dict.fromkeys(checks.starved))
 
     def sources(self) -> dict[str, bytes]:
         """The files that hold listed tests, as they are with the hidden tests in place."""
-        found: dict[str, bytes] = {}
         listed = [*self.task["fail_to_pass"], *self.task["pass_to_pass"]]
-        for path in sorted({name.partition("::")[0] for name in listed}):
-            data = self.hidden.get(path)
-            if data is None and path in self.base.files:
-                data = self.base.bytes_of(self.root, {path}).get(path)
-            if data is not None:
-                found[path] = data
-        return found
+        return self.content({name.partition("::")[0] for name in listed})
+
+    def content(self, paths: set[str]) -> dict[str, bytes]:
+        """Files of the tests' side, as they are with the hidden tests in place; those that there are."""
+        hidden = {path: data for path, data in self.hidden.items() if path in paths}
+        known = {path for path in paths if path in self.base.files and path not in hidden}
+        found = {**self.base.bytes_of(self.root, known), **hidden}
+        return {path: data for path, data in sorted(found.items()) if data is not None}
+
+    def beside(self, sources: dict[str, bytes]) -> dict[str, bytes]:
+        """Other Python files of the tests' side that the tests may use: conftest, and what they name."""
+        layout = patches.Layout(list(self.base.files))
+        words = set(re.findall(rb"[^\W\d]\w*", b" ".join(sources.values())))
+        paths = set()
+        for path in {*self.base.files, *self.hidden}:
+            name = path.rpartition("/")[2]
+            used = name == "conftest.py" or (name.endswith(".py") and name[:-3].encode() in words)
+            if used and path not in sources and not patches.is_product(path, layout, self.hidden):
+                paths.add(path)
+        return self.content(paths)
 
     def result(self, verdict: str, reasons: list[str]) -> dict[str, Any]:
         """What is reported."""
@@ -203,8 +224,11 @@ class Checks:
     def __init__(self, grading: Grading) -> None:
         self.grading, self.task, self.trial = grading, grading.task, grading.trial
         self.doubts: list[str] = []
+        self.starved: list[str] = []
         self.draw = controls.drawing(secret(), grading.nonce, "checks")
-        self.book = controls.Book(grading.sources(), grading.task["fail_to_pass"])
+        self.helpers = [controls.HelperEdit.read(row) for row in self.trial.get("outer", ())]
+        sources = grading.content({helper.edit.path for helper in self.helpers})
+        self.book = controls.Book({**sources, **grading.sources()}, grading.task["fail_to_pass"])
         self.groups = controls.by_function(grading.task["fail_to_pass"])
         kept = self.trial.get("not_renamed", ())
         self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
@@ -228,12 +252,13 @@ class Checks:
         self.draw.shuffle(functions)
         jobs: list[tuple[Callable, Any]] = [(self.alone, [f]) for f in functions[:MOST_ALONE]]
         jobs += [(self.controls, chosen) for chosen in self._rounds(functions)]
+        jobs += [(self.controls, chosen) for chosen in self._helper_rounds(functions)]
         if len(functions) > 1 and self.trial.get("together"):
             jobs.append((self.alone, functions))
         jobs.append((self.decoy, 0.0))
         self.draw.shuffle(jobs)
         for check, argument in jobs:
-            if not self.doubts:
+            if not self.doubts and not self.starved:
                 check(argument)
 
     def _rounds(self, functions: list[controls.Function]) -> list[list[Pick]]:
@@ -246,14 +271,31 @@ class Checks:
             together.append([ways[function].pop() for function in functions if ways[function]])
         return alone + together
 
+    def _helper_rounds(self, functions: list[controls.Function]) -> list[list[Pick]]:
+        """The same with edits of helpers: each function that has one gets one."""
+        rounds = controls.helper_rounds(functions, self.helpers, self.groups, self.draw, HELPERS)
+        return [[(function, helper.edit, [name for name in self.groups[function] if name in helper.ids])
+                 for function, helper in picks] for picks in rounds[:MOST_ALONE]]  # fmt: skip
+
     def _ways(self, function: controls.Function) -> list[Pick]:
-        """One false edit of each kind that works for a function, in a drawn order."""
+        """One false edit of each kind that works for a function, in a drawn order.
+
+        Of the test itself and of each function in it one is at the end, where there is such a one.
+        """
         kinds: dict[str, list[Pick]] = {}
+        ends: dict[str, set[str]] = {}
         for edit, ids in self._usable(function, False):
             kinds.setdefault(edit.kind, []).append((function, edit, ids))
-        ways = [self.draw.choice(kinds[kind]) for kind in sorted(kinds)]
+            if edit.last:
+                ends.setdefault(edit.owner, set()).add(edit.kind)
+        at_end = {self.draw.choice(sorted(ends[owner])) for owner in sorted(ends)}
+        ways = []
+        for kind in sorted(kinds):
+            last = [pick for pick in kinds[kind] if kind in at_end and pick[1].last]
+            ways.append(self.draw.choice(last or kinds[kind]))
         self.draw.shuffle(ways)
-        return sorted(ways, key=lambda pick: pick[1].kind == INNER)  # the last is taken first
+        # The last is taken first: the ends of functions in the test, then its own, then the others.
+        return sorted(ways, key=lambda pick: (pick[1].kind in at_end, pick[1].owner))
 
     def _usable(self, function: controls.Function, neutral: bool) -> list[tuple[Any, list[str]]]:
         """Edits that a trial has shown to work, each with the ids that they work for."""
@@ -295,10 +337,14 @@ class Checks:
         self.grading.place(self.book.variant(chosen, self.draw))
         seen = self._run(asked, "alone" if len(functions) == 1 else "together")
         self.doubts += seen.doubts
+        failing = any(seen.outcomes.get(name) != "passed" for name in asked)
+        if seen.cut or (failing and seen.starved):
+            self.starved += seen.starved
+            return
         for name, nodeid in asked.items():
             outcome = seen.outcomes.get(name, "missing")
             if outcome != "passed":
-                self.doubts.append("%s passes among the others, but not alone: %s" % (nodeid, outcome))
+                self.doubts.append(NOT_ALONE % (nodeid, outcome))
 
     def controls(self, picks: list[Pick]) -> None:
         """Hidden tests turned false, in one process: none may pass."""
@@ -312,7 +358,7 @@ class Checks:
         seen = self._run(asked, "negative controls", seconds=10, until=list(asked))
         for name, nodeid in asked.items():
             if seen.outcomes.get(name) == "passed":
-                self.doubts.append("a false test in place of %s passes" % nodeid)
+                self.doubts.append(controls.STILL_PASSES % nodeid)
 
     def _run(self, asked: dict[str, str], purpose: str, **how: Any) -> Seen:
         order = list(asked)

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import supervise
 
+CHANGED = (
+    "the submission changed %s, which tests are run or judged by and the reference fix leaves alone"
+)
+WRITTEN = "something else than the grader's reporter wrote to the channel that outcomes are told on"
+LOOK_MISSING = (
+    "the grader's looks at the test runner, after collection and after the tests, were left out or saw "
+    "less than there is: something keeps it from looking"
+)
+
 
 class Seen:
-    """What one run showed, and where its parts disagree."""
+    """What one run showed, and where its parts disagree (`doubts`).
+
+    `starved` says that there was not enough memory, whoever used it up; `cut`: it cut the run short.
+    """
 
     def __init__(self, asked: list[str], tolerated: Any) -> None:
         self.asked = set(asked)
@@ -21,6 +34,8 @@ class Seen:
         self.messages: dict[str, str] = {}
         self.seconds: dict[str, float] = {}
         self.doubts: list[str] = []
+        self.starved: list[str] = []
+        self.cut = False
         self._open = ""
         self._collected: set[str] = set()
 
@@ -34,11 +49,11 @@ class Seen:
         elif kind == "outcome":
             name = event["id"]
             if name not in self.asked or name not in self._collected:
-                self.doubts.append("an outcome came for a test that was not asked for")
+                self.doubts.append("an outcome was told for a test that the grader had not asked for")
             elif name in self.outcomes:
-                self.doubts.append("%s: two outcomes in one run" % name)
+                self.doubts.append("%s: two outcomes were told in one run" % name)
             elif self._open != name:
-                self.doubts.append("%s: an outcome without a start" % name)
+                self.doubts.append("%s: an outcome was told of it while it was not running" % name)
             self._open = ""
             self.outcomes.setdefault(name, event["outcome"])
             self.seconds[name] = float(event["seconds"])
@@ -60,31 +75,64 @@ class Seen:
         """Compare events, counts and exit status of every process of the run."""
         if self._tolerated is not None:
             unexpected = sorted(self.altered - set(self._tolerated))
-            self.doubts += ["the submission changed %s" % name for name in unexpected[:3]]
+            self.doubts += [CHANGED % name for name in unexpected[:3]]
         for attempt in run.attempts:
             if attempt.garbled:
-                self.doubts.append("something else wrote to the grader's channel")
+                self.doubts.append(WRITTEN)
+            if attempt.reason == "memory-limit" or attempt.memory_kills:
+                self.starved.append(_starved(attempt))
+                self.cut = self.cut or not attempt.ended
             if not attempt.ended:
-                if attempt.reason == "gone" and attempt.place[0] == "between":
-                    self.doubts.append("the process ended before its test run did")
+                if (
+                    attempt.reason == "gone"
+                    and attempt.place[0] == "between"
+                    and not attempt.memory_kills
+                ):
+                    self.doubts.append(_left_early(attempt))
                 continue
             if attempt.selected is not None and not _looked(attempt):
-                self.doubts.append("a look at the test runner was left out, or saw less than it has to")
+                self.doubts.append(LOOK_MISSING)
             if attempt.hurried:
-                self.doubts.append("%s: passed without having run" % attempt.hurried[0])
+                self.doubts.append(
+                    "%s: was told to have passed before it had run to its end" % attempt.hurried[0]
+                )
             said = attempt.reported
             passing = ("passed", "skipped", "xfailed", "xpassed")
             failed = any(self.outcomes.get(name) not in passing for name in attempt.done)
             odd = said not in (0, 1, 5) or (said == 0 and failed)
             if odd or (said == 1 and not failed and not attempt.collect_errors):
-                self.doubts.append("the exit status %s does not go with the outcomes" % said)
+                self.doubts.append(
+                    "pytest's exit status %s does not go with the outcomes that were told" % said
+                )
             status = attempt.status
             if status is not None and os.WIFEXITED(status) and os.WEXITSTATUS(status) != said:
-                self.doubts.append("the process ended otherwise than it said")
+                self.doubts.append("the test process ended with another exit status than it had told")
             if attempt.selected is not None and attempt.selected != len(attempt.done):
                 self.doubts.append(
-                    "%d tests were asked for, %d ended" % (attempt.selected, len(attempt.done))
+                    "%d tests were to run, and outcomes of %d were told"
+                    % (attempt.selected, len(attempt.done))
                 )
+
+
+def _starved(attempt: supervise.Attempt) -> str:
+    """Words for a run that did not get the memory that it asked for."""
+    if attempt.reason == "memory-limit":
+        return "the test process used more memory than its limit, and was ended"
+    return ("the container's memory limit was reached while the tests ran: the kernel ended %d of their "
+            "processes (its counter oom_kill rose)" % attempt.memory_kills)  # fmt: skip
+
+
+def _left_early(attempt: supervise.Attempt) -> str:
+    """Words for a process that was gone between two tests, or before the first, and had not said so."""
+    how = supervise.how_it_died(attempt)
+    text = "the test process %s between two tests, before it had said that its run was over" % how
+    status = attempt.left
+    if status is None or not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
+        return text + ": code of the submission did that"
+    told = "whether the container ran out of memory cannot be read here"
+    if attempt.memory_kills == 0:
+        told = "the container did not run out of memory"
+    return text + ": code of the submission did that, or something outside of the container; " + told
 
 
 def _looked(attempt: supervise.Attempt) -> bool:

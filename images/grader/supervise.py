@@ -23,6 +23,7 @@ import cage
 DUMP_SIGNAL = signal.SIGRTMAX - 3
 DISK_ROOM = 300 * 2**20
 START_SECONDS = 20.0
+CLOSING_SECONDS = 0.2
 LINE_LIMIT = 4 * 2**20
 PLAN = {
     "root": "/repo",
@@ -173,6 +174,8 @@ class Attempt:
         self._worker = worker
         self.pid = 0
         self.status: int | None = None
+        self.left: int | None = None
+        self.memory_kills: int | None = None
         self.place = ("start", "")
         self.phase, self.since = "setup", time.monotonic()
         self.done: list[str] = []
@@ -197,7 +200,7 @@ class Attempt:
         for handle in (self.events, self.output):
             os.set_blocking(handle, False)
             selector.register(handle, selectors.EVENT_READ)
-        uid, started = self.order["uid"], time.monotonic()
+        uid, started, kills = self.order["uid"], time.monotonic(), cage.memory_kills()
         ask_memory = started + 0.5
         try:
             while True:
@@ -227,10 +230,22 @@ class Attempt:
                 self._ask_stacks(selector, keep)
         finally:
             selector.close()
+            self.left = self._own_status()
             self.seconds = time.monotonic() - started
             cage.end_all(uid)
             self._worker.prepare()
             self._finish(keep)
+            kills_now = cage.memory_kills()
+            if kills is not None and kills_now is not None:
+                self.memory_kills = kills_now - kills
+
+    def _own_status(self) -> int | None:
+        """How the process ended by itself, if it did: its channels close a moment before it is gone."""
+        end = time.monotonic() + CLOSING_SECONDS
+        while self.reason == "gone" and self.pid and self.status is None and time.monotonic() < end:
+            time.sleep(0.001)
+            self.status = cage.status_of(self.pid)
+        return self.status
 
     def _patience(self, test_seconds: float) -> float:
         """How long nothing may happen: a test's limit, and more until the first file is looked at."""
@@ -494,13 +509,15 @@ def how_it_died(attempt: Attempt) -> str:
         return "left no room on the disk"
     if attempt.ended:
         return "ended the test run early"
-    status = attempt.status
+    status = attempt.left
     if status is None:
         return "closed its channel"
-    if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        try:
-            return "was ended by signal %s" % signal.Signals(number).name
-        except ValueError:
-            return "was ended by signal %d" % number
-    return "left its process with exit status %d" % os.WEXITSTATUS(status)
+    if not os.WIFSIGNALED(status):
+        return "left its process with exit status %d" % os.WEXITSTATUS(status)
+    number = os.WTERMSIG(status)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        name = str(number)
+    told = " (the container's memory limit was reached)" if number == 9 and attempt.memory_kills else ""
+    return "was ended by signal %s%s" % (name, told)

@@ -14,20 +14,35 @@ from typing import Any
 import cage
 import controls
 import supervise
+from assertions import Edit
+from edits import helper_edits
 from grade import Grading, load
+from reach import Place, Reach
 from seen import Seen
 from submission import Refused
 
-EDITS, NEUTRAL, SECONDS = 8, 3, 60.0
+EDITS, NEUTRAL, SECONDS = 12, 3, 60.0
 """At most so many false and neutral edits of each test are tried, and for so long in all."""
+HELPERS, HELPER_EDITS, HELPER_GOOD, HELPER_SECONDS = 6, 4, 2, 45.0
+"""So many helpers of each test, the nearest, and so many edits of each are tried, until so many work;
+and for so long."""
+SLOWER = 0.5
+"""With a false edit of a helper a test may take so many seconds longer than without. One that does
+not end sooner waits for something, or is tried again and again: it may pass at another time."""
 
 
 def try_out(worker: supervise.Worker) -> dict[str, Any]:
-    """What was found: `not_alone`, `not_renamed` (functions), `false`, `neutral` (id -> edit numbers),
-    `preload` (modules that the worker imports before any run), `bytecode` (files of the project that are
-    compiled before any run, with whether pytest rewrites them), `together` (do renamed ones pass in
-    one process), `seconds` (what each test took, in the order of the run), `tolerated` (what the
-    project itself changes about the runner).
+    """What was found, by name:
+
+    `not_alone`, `not_renamed`    ids and functions that do not pass alone, or under another name
+    `together`                    do renamed ones pass in one process
+    `false`, `neutral`            id -> numbers of the edits that work
+    `outer`                       false edits of helpers, as `controls.HelperEdit` reads them
+    `preload`                     modules that the worker imports before any run
+    `bytecode`                    files of the project that are compiled before any run, with whether
+                                  pytest rewrites them
+    `seconds`                     what each test took, in the order of the run
+    `tolerated`                   what the project itself changes about the runner
 
     When the reference fix is not resolved there is only `reference`, which the release check then says.
     """
@@ -61,8 +76,10 @@ def _try_out(grading: Grading) -> dict[str, Any]:
     for function, ids in controls.by_function(task["fail_to_pass"]).items():
         _try_alone(grading, book, function, ids, found)
     found["together"] = _try_together(grading, book, found)
-    found["false"] = _try_edits(grading, book, False, EDITS, deadline, ("failed", "error"))
-    found["neutral"] = _try_edits(grading, book, True, NEUTRAL, deadline, ("passed",))
+    taken = again.seconds
+    found["false"] = _try_edits(grading, book, False, EDITS, deadline, taken)
+    found["neutral"] = _try_edits(grading, book, True, NEUTRAL, deadline, taken)
+    found["outer"] = try_helpers(grading, book, taken)
     return found
 
 
@@ -137,11 +154,11 @@ def _try_edits(
     neutral: bool,
     most: int,
     deadline: float,
-    wanted: tuple[str, ...],
+    taken: dict[str, float],
 ) -> dict[str, list[int]]:
     """In each round one edit of every function, all in one process; which did what it is for."""
     draw = controls.drawing(b"", "", "edits")
-    groups = controls.by_function(grading.task["fail_to_pass"])
+    wanted = ("passed",) if neutral else ("failed", "error")
     rows = {function: book.numbered(function, neutral)[:most] for function in book.edits}
     good: dict[str, list[int]] = {}
     for place in range(max((len(row) for row in rows.values()), default=0)):
@@ -149,10 +166,80 @@ def _try_edits(
             break
         chosen = {function: row[place] for function, row in rows.items() if place < len(row)}
         grading.place(book.variant({f: (edit, "") for f, (_, edit) in chosen.items()}, draw))
-        ids = [nodeid for function in chosen for nodeid in groups[function]]
+        ids = [nodeid for function in chosen for nodeid in book.groups[function]]
         seen = grading.run(ids, "trial", seconds=5)
-        for function, (number, _) in chosen.items():
-            for nodeid in groups[function]:
-                if seen.outcomes.get(nodeid) in wanted:
+        for function, (number, edit) in chosen.items():
+            for nodeid in book.groups[function]:
+                slow = edit.owner and not neutral and not soon(seen, nodeid, taken)
+                if seen.outcomes.get(nodeid) in wanted and not slow:
                     good.setdefault(nodeid, []).append(number)
     return good
+
+
+def soon(seen: Seen, nodeid: str, taken: dict[str, float]) -> bool:
+    """Did a test end as soon as it does when it is true, or nearly?"""
+    return seen.seconds.get(nodeid, 0.0) <= taken.get(nodeid, 0.0) + SLOWER
+
+
+def try_helpers(grading: Grading, book: controls.Book, taken: dict[str, float]) -> list[dict[str, Any]]:
+    """False edits of helpers, each in runs of its own: twice, so that nothing else makes a test fail.
+
+    A test counts when it fails both times, in either order of the tests, without waiting for anything.
+    """
+    groups = controls.by_function(grading.task["fail_to_pass"])
+    files = {**grading.sources(), **grading.beside(book.files)}
+    candidates = helpers_of(files, list(groups))
+    deadline = time.monotonic() + HELPER_SECONDS
+    draw = controls.drawing(b"", "", "helpers")
+    found: list[dict[str, Any]] = []
+    good = [0] * len(candidates)
+    for place in range(HELPER_EDITS):
+        for number, (edits, reached) in enumerate(candidates):
+            if place >= len(edits) or good[number] >= HELPER_GOOD or time.monotonic() > deadline:
+                continue
+            edit = edits[place]
+            known = edit.path not in grading.hidden
+            ids = [nodeid for function in reached for nodeid in groups[function]]
+            variant = controls.Book(files, []).variant({reached[0]: (edit, "")}, draw)
+            for _ in range(2):
+                ids = _failing(grading, variant, ids[::-1], taken, deadline) if ids else []
+            if ids:
+                good[number] += 1
+                found.append(controls.HelperEdit(edit, number, ids, reached, known).row())
+    return found
+
+
+def helpers_of(
+    files: dict[str, bytes], functions: list[controls.Function]
+) -> list[tuple[list[Edit], list[controls.Function]]]:
+    """Helpers that tests may come to: the edits of each, and all functions that may come to it."""
+    reach = Reach(files)
+    near: dict[int, Place] = {}
+    edits: dict[int, list[Edit]] = {}
+    reached: dict[int, list[controls.Function]] = {}
+    said = b"\n".join(files.values())
+    for function in functions:
+        room = HELPERS
+        for place in reach.of(function):
+            key = id(place)
+            if key not in edits:
+                edits[key] = helper_edits(files[place.path], place.node, place.path, said)
+            reached.setdefault(key, []).append(function)
+            if edits[key] and room:
+                near[key], room = place, room - 1
+    return [(edits[key], reached[key]) for key in near]
+
+
+def _failing(
+    grading: Grading,
+    variant: dict[str, bytes],
+    ids: list[str],
+    taken: dict[str, float],
+    deadline: float,
+) -> list[str]:
+    """Those of the tests that fail with these files, and soon."""
+    grading.place(variant)
+    most = max(1.0, deadline - time.monotonic())
+    seen = grading.run(ids, "trial of a helper", seconds=5, most=most)
+    return [nodeid for nodeid in ids if seen.outcomes.get(nodeid) in ("failed", "error")
+            and soon(seen, nodeid, taken)]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import random
 import sys
@@ -105,7 +106,8 @@ def test_kinds_of_false_edits(controls: Any) -> None:
     book = controls.Book({"t.py": SOURCE, "b.py": BARE}, ["t.py::test_one", "b.py::test_bare"])
     kinds = [edit.kind for _, edit in book.numbered(("t.py", ("test_one",)), False)]
     assert set(kinds[:4]) == set(kinds) == {"flip", "value", "error", "again"}
-    assert {e.kind for _, e in book.numbered(("b.py", ("test_bare",)), False)} == {"equals", "again"}
+    bare = {edit.kind for _, edit in book.numbered(("b.py", ("test_bare",)), False)}
+    assert bare == {"end", "again"}
 
 
 def test_a_second_try_is_found_out(controls: Any) -> None:
@@ -164,9 +166,16 @@ def test_nested():
     async def scenario():
         def check(value):
             assert value == 3
+        class Noted:
+            def add(self, noted):
+                assert noted == ["a"]
+                noted = ["b", "a"]
+        def noted(value):
+            check(value)
         seen = [1]
         assert seen == [1]
-        check(3)
+        Noted().add(["a"])
+        noted(3)
     asyncio.run(scenario())
 """
 
@@ -175,9 +184,157 @@ def test_functions_inside_of_a_test_are_made_false_too(controls: Any) -> None:
     """What a test hands to an event loop has false edits of its own, each of which fails there."""
     book = controls.Book({"t.py": NESTED}, ["t.py::test_nested"])
     function = ("t.py", ("test_nested",))
-    inner = [edit for _, edit in book.numbered(function, False) if edit.kind == "inner"]
-    assert len(inner) >= 4
-    assert not any(edit.sure for edit in inner)
-    for edit in inner:
+    edits = [edit for _, edit in book.numbered(function, False) if edit.owner]
+    assert {edit.owner for edit in edits} == {"inner 0", "inner 1", "inner 2"}
+    assert len(edits) >= 10
+    assert not any(edit.sure for edit in edits)
+    for edit in edits:
         source = book.variant({function: (edit, "")}, random.Random(1))["t.py"]
-        assert isinstance(run(source, ("test_nested",)), AssertionError), edit.text
+        error = run(source, ("test_nested",))
+        assert isinstance(error, AssertionError), edit.text
+
+
+def test_every_function_has_an_edit_at_its_end(controls: Any) -> None:
+    """Of the test and each function in it there are edits that only what comes to the end can meet."""
+    book = controls.Book({"t.py": NESTED}, ["t.py::test_nested"])
+    edits = [
+        edit for _, edit in book.numbered(("t.py", ("test_nested",)), False) if edit.kind != "again"
+    ]
+    for number in range(3):
+        inner = [edit for edit in edits if edit.owner == f"inner {number}"]
+        last = min(edit.start for edit in inner if edit.last)
+        assert all(edit.end < last for edit in inner if not edit.last)
+    own = [edit for edit in edits if not edit.owner]
+    assert own
+    assert all(edit.last and edit.end == len(NESTED) for edit in own)
+
+
+ENDS = b"""
+import pytest
+from contextlib import contextmanager
+
+@contextmanager
+def opened():
+    yield 1
+
+def test_in_block():
+    with opened() as one:
+        two = one + 1
+        str(two)
+
+def test_in_try():
+    three = 3
+    try:
+        str(three)
+    finally:
+        str(4)
+
+def test_raises():
+    five = 5
+    assert five
+    with pytest.raises(ZeroDivisionError):
+        five / 0
+
+def test_loop():
+    six = 6
+    for seven in range(2):
+        assert seven < 2
+
+def test_returns():
+    eight = [8]
+    return None
+
+class TestCase:
+    def assertEqual(self, one, other):
+        assert one == other
+    def assertNotEqual(self, one, other):
+        assert one != other
+    def test_method(self):
+        nine = 9
+        self.assertEqual(nine, nine)
+
+def test_by_hand():
+    ten = 10
+    if ten != 10:
+        raise AssertionError("ten")
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("test_in_block", b"        str(two)\n        assert two == "),
+        ("test_in_try", b"        str(three)\n        assert three == "),
+        ("test_raises", b"    with pytest.raises(ValueError):\n"),
+        ("test_loop", b"        assert seven < 2\n    assert seven == "),
+        ("test_returns", b"    eight = [8]\n    assert eight is None\n    return None\n"),
+        ("TestCase::test_method", b"        self.assertNotEqual(nine, nine)\n"),
+        ("test_by_hand", b"    if not (ten != 10):\n"),
+    ],
+)
+def test_where_a_function_ends(controls: Any, name: str, wanted: bytes) -> None:
+    """The end is found in blocks, before a return, after a loop, in what has to raise."""
+    names = tuple(name.split("::"))
+    book = controls.Book({"t.py": ENDS}, ["t.py::" + name])
+    made = []
+    for _, edit in book.numbered(("t.py", names), False):
+        if edit.last:
+            source = book.variant({("t.py", names): (edit, "")}, random.Random(1))["t.py"]
+            error = run(source, names)
+            assert error is not None, edit.text
+            made.append(source)
+    assert any(wanted in source for source in made)
+
+
+DRIVEN = b"""
+import asyncio, threading, pytest
+
+def direct(): ...
+def by_thread(): ...
+async def awaited(): ...
+async def run_by_loop(): ...
+async def as_task(): ...
+async def gathered(): ...
+@pytest.fixture
+def given(): ...
+def setup_method(self): ...
+
+async def all_of_them(self):
+    direct()
+    threading.Thread(target=by_thread).start()
+    await self.awaited()
+    asyncio.create_task(as_task())
+    await asyncio.gather(gathered(), gathered())
+asyncio.run(run_by_loop())
+"""
+
+
+def test_what_nobody_waits_for_is_left_alone(controls: Any) -> None:
+    """What is called, awaited, run or requested comes to its end; threads and tasks may not."""
+    edits = sys.modules["edits"]
+    tree = ast.parse(DRIVEN)
+    found = {node.name: edits.is_driven(node, DRIVEN) for node in tree.body if hasattr(node, "name")}
+    assert {name for name, driven in found.items() if not driven} == {
+        "by_thread",
+        "as_task",
+        "all_of_them",
+    }
+
+
+MADE = b"""
+def test_made(given):
+    own, other, both = Box(), given.start(), 3
+    box = Box()
+    items = [1]
+    started = given.start()
+    both = Box()
+    assert_nothing(box, items, started, both)
+"""
+
+
+def test_nothing_is_said_to_be_none_that_may_be(controls: Any) -> None:
+    """What a call to the product gave may be None with another fix: no edit relies on that it is not."""
+    book = controls.Book({"t.py": MADE}, ["t.py::test_made"])
+    numbered = book.numbered(("t.py", ("test_made",)), False)
+    texts = {edit.text.strip() for _, edit in numbered if b"is None" in edit.text}
+    assert texts == {b"assert box is None", b"assert items is None"}

@@ -39,10 +39,12 @@ def test_the_reference_fix_is_resolved(bench: Workbench, counter_task: Any) -> N
     real = purposes.index("all listed tests")
     assert set(purposes[:real]) <= {"negative controls among all"}
     assert purposes[real + 1 :].count("negative controls among all") == 1
-    assert (purposes.count("alone"), purposes.count("together")) == (2, 1)
-    controls = [check for check in graded.checks if check.purpose == "negative controls"]
-    assert sorted(check.tests for check in controls) == [1, 1, 2, 2]
-    assert all(check.passed == 0 for check in controls)
+    assert (purposes.count("alone"), purposes.count("together")) == (3, 1)
+    controls = [check.tests for check in graded.checks if check.purpose == "negative controls"]
+    own, helpers = 3 + 3 + 2, 3
+    assert sum(controls) == own + helpers
+    assert controls.count(1) >= 2 + helpers
+    assert all(not check.passed for check in graded.checks if check.purpose == "negative controls")
     assert 0 < graded.pytest_seconds < graded.seconds
 
 
@@ -64,7 +66,7 @@ def test_soma_gives_the_same_verdict(counter_task: Any) -> None:
     resolved, report = soma_grade(counter_task.image, counter_task.fix, listed)
     assert resolved
     assert report["race"]["verdict"] == "resolved"
-    assert report["summary"] == {"passed": 6, "failed": 0, "total": 6}
+    assert report["summary"] == {"passed": 7, "failed": 0, "total": 7}
     half = counter_task.fix.replace(b"+        self.value += amount", b"+        self.value = amount")
     resolved, report = soma_grade(counter_task.image, half, listed)
     assert not resolved

@@ -145,25 +145,6 @@ def test_looks_that_were_left_out_are_missed(
     assert grader.seen._looked(attempt) is enough
 
 
-@pytest.mark.parametrize(
-    ("reason", "place", "doubted"),
-    [
-        ("gone", ("between", ""), True),
-        ("gone", ("test", "tests/test_a.py::test_b"), False),
-        ("enough", ("between", ""), False),
-        ("run-limit", ("between", ""), False),
-    ],
-)
-def test_a_run_that_does_not_say_its_end_is_doubted(
-    grader: Any, reason: str, place: tuple[str, str], doubted: bool
-) -> None:
-    """A process that is gone between tests without a last event is doubted; an ended one is not."""
-    attempt = types.SimpleNamespace(garbled=0, ended=False, reason=reason, place=place)
-    seen = grader.seen.Seen([], None)
-    seen.close(types.SimpleNamespace(attempts=[attempt]))
-    assert seen.doubts == (["the process ended before its test run did"] if doubted else [])
-
-
 def test_times_carry_no_message(grader: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that came and went, or were read, leave no trace in the times of folders and files."""
     for name in ("READ_PLACES", "OPEN_PLACES"):
