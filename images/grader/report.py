@@ -17,9 +17,10 @@ PLACE = "/tmp/report.json"
 def report(task: dict[str, Any], graded: dict[str, Any]) -> dict[str, Any]:
     """The report of a grading. A test counts as passed only when the verdict lets it.
 
-    With the verdicts `refused` and `tampered` no test has passed, whatever was seen.
+    With the verdicts `refused` and `tampered`, and when the grader itself failed, no test has passed,
+    whatever was seen.
     """
-    valid = graded["verdict"] in ("resolved", "unresolved")
+    valid = graded["verdict"] in ("resolved", "unresolved") and not graded.get("accident")
     tests = []
     for nodeid in [*task["fail_to_pass"], *task["pass_to_pass"]]:
         seen = graded["outcomes"].get(nodeid, "missing")

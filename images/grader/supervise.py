@@ -306,8 +306,10 @@ class Attempt:
                 continue
             try:
                 event = json.loads(line[len(self.nonce) :])
+                if not well_formed(event):
+                    raise ValueError("not an event")
                 self._note(event)
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except Exception:  # noqa: BLE001 - whatever a line does to its reader, it is no event
                 self.garbled += 1
 
     def _note(self, event: dict[str, Any]) -> None:
@@ -495,6 +497,34 @@ class Run:
                 "stacks": attempt.stack_text() if hung else "",
             }
         )
+
+
+_TEXTS = (
+    "event", "id", "path", "outcome", "phase", "error", "message", "excerpt", "stacks", "pytest",
+    "python",
+)  # fmt: skip
+_NUMBERS = ("pid", "count", "exit", "seconds")
+_LISTS = {"ids": str, "what": str, "hooks": str, "names": str, "size": int}
+
+
+def well_formed(event: Any) -> bool:
+    """Is this an event whose fields are what the reporter makes of them?
+
+    What reads events later relies on it. The process that sends them is not to be trusted.
+    """
+    if not isinstance(event, dict) or "event" not in event:
+        return False
+    lists = ((event.get(name, []), kind) for name, kind in _LISTS.items())
+    return (
+        all(isinstance(event.get(name, ""), str) for name in _TEXTS)
+        and all(_is_number(event.get(name, 0)) for name in _NUMBERS)
+        and all(type(entry) is list and {*map(type, entry)} <= {kind} for entry, kind in lists)
+        and isinstance(event.get("own", {}), dict)
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) < 2**53
 
 
 def _selected(attempt: Attempt, plan: dict[str, Any]) -> list[str]:

@@ -25,7 +25,7 @@ def grader() -> Any:
     """The grader's modules, imported as the grader does it."""
     sys.path.insert(0, str(FOLDER))
     try:
-        names = ("integrity", "tree", "seen", "cage")
+        names = ("integrity", "tree", "seen", "cage", "supervise", "report")
         return types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     finally:
         sys.path.remove(str(FOLDER))
@@ -232,3 +232,37 @@ def test_a_patch_without_context_is_applied_where_it_says(
     with pytest.raises(grader.tree.Mismatch, match="does not apply"):
         made(b"@@ -3 +3 @@\n-nothing of it\n+new\n")
     assert grader.tree._without_context(head + b"@@ -1,2 +1,3 @@\n 0\n+x\n 1\n") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"5",
+        b'{"id": "t"}',
+        b'{"event": "selected", "count": Infinity}',
+        b'{"event": "selected", "count": 1e400}',
+        b'{"event": "integrity", "what": [], "hooks": ["a"], "size": 5}',
+        b'{"event": "integrity", "what": [1], "hooks": ["a"], "size": [5]}',
+        b'{"event": "outcome", "id": "t", "outcome": "failed", "message": {}, "seconds": 0}',
+        b'{"event": "outcome", "id": "t", "outcome": "passed", "seconds": true}',
+        b'{"event": "selected", "count": ' + b"9" * 5000 + b"}",
+        b'{"event": ' + b"[" * 100000,
+    ],
+)
+def test_a_line_that_is_no_event_is_garbled(grader: Any, line: bytes) -> None:
+    """Whatever the run writes, its reader counts it and goes on."""
+    attempt = grader.supervise.Attempt.__new__(grader.supervise.Attempt)
+    attempt.nonce, attempt.garbled, attempt._buffer = b"n ", 0, b""
+    attempt.emit = lambda event: pytest.fail("it was taken for an event")
+    attempt._feed(b"n " + line + b"\n")
+    assert attempt.garbled == 1
+
+
+def test_a_grader_that_failed_reports_nothing_as_passed(grader: Any) -> None:
+    """What was seen before the grader failed is no verdict, also for who reads the tests alone."""
+    task = {"fail_to_pass": ["a"], "pass_to_pass": ["b"], "root": "/repo"}
+    graded = {"verdict": "unresolved", "outcomes": {"a": "passed", "b": "passed"}, "messages": {},
+              "reasons": ["the grader failed"], "seconds": 1.0}  # fmt: skip
+    for accident, passed in (("", 2), ("ValueError()", 0)):
+        made = grader.report.report(task, {**graded, "accident": accident})
+        assert made["summary"]["passed"] == passed

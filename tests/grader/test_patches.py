@@ -195,6 +195,7 @@ def test_forms_of_patches() -> None:
         b"diff --git a/q.py b/q.py\n--- a/q.py\n+++ b/q.py\n@@ -1,9 +1 @@\n-a\n+b\n",
         b"diff --git a/q.py b/q.py\n--- a/q.py\n+++ b/q.py\n@@ -1,2 +1,2 @@\n a\ndiff --git a/z b/z\n",
         b"--- a/q.py\n+++ b/q.py\nno hunk\n",
+        b"--- a/q.py\n+++ b/q.py\n@@ -1," + b"1" * 5000 + b" +1 @@\n-a\n+b\n",
         b"diff --git a/q.py b/q.py\n@@ -1 +1 @@\n-a\n+b\n",
     ],
 )
