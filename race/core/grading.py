@@ -75,6 +75,14 @@ class Graded:
         }
 
 
+def printable(text: str) -> str:
+    """A text of the submission's own making, so that a terminal prints it and obeys nothing in it."""
+    return "".join(
+        sign if sign.isprintable() or sign in "\n\t" else sign.encode("unicode_escape").decode()
+        for sign in text
+    )
+
+
 def soma_resolved(report: Mapping[str, Any], listed: Sequence[str]) -> bool:
     """What a SOMA validator makes of a report: every listed id passed."""
     passed = {
@@ -116,16 +124,16 @@ def read_report(
     return Graded(
         instance_id=instance_id,
         verdict=verdict,
-        reasons=tuple(str(reason) for reason in said["reasons"]),
+        reasons=tuple(printable(str(reason)) for reason in said["reasons"]),
         fail_to_pass={name: outcomes.get(name, "missing") for name in fail_to_pass},
         pass_to_pass={name: outcomes.get(name, "missing") for name in pass_to_pass},
-        set_aside=tuple(said["set_aside"]),
+        set_aside=tuple(printable(str(path)) for path in said["set_aside"]),
         image=image,
         patch=sha256(patch),
         seconds=seconds,
         pytest_seconds=float(said["pytest_seconds"]),
         checks=checks,
-        messages={str(k): str(v) for k, v in said["messages"].items()},
+        messages={str(k): printable(str(v)) for k, v in said["messages"].items()},
     )
 
 

@@ -56,6 +56,13 @@ def test_a_report_becomes_a_verdict() -> None:
     assert len(answer["patch"]) == 64
 
 
+def test_what_a_submission_says_is_harmless_to_print() -> None:
+    """Halves of characters and commands for a terminal in an error's text come out as escapes."""
+    graded = read(report("unresolved", "failed", reasons=["a: \udcff\x1b[2J\rresolved", "ü\tb"]))
+    assert graded.reasons == ("a: \\udcff\\x1b[2J\\rresolved", "ü\tb")
+    "".join(graded.reasons).encode()
+
+
 @pytest.mark.parametrize(
     "broken",
     [
