@@ -9,10 +9,10 @@ from typing import Any
 
 import click
 
-from race.core.classify import EXPLAIN
 from race.core.matrix import CELLS
 from race.core.records import Mined
 from race.core.reliability import VARIANTS
+from race.core.standing import EXPLAIN
 from race.core.text_table import percent
 from race.core.validated import Validated
 from race.errors import Missing

@@ -12,12 +12,14 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from race.core.classify import WOBBLY, Dropped, Sorted, nothing_left
+from race.core.classify import Sorted
 from race.core.environment.model import Environment
 from race.core.failure_text import ObservedFailure, agree
 from race.core.matrix import Suite
 from race.core.records import FileRef, StageRecord
 from race.core.reliability import Reliability
+from race.core.standing import WOBBLY, Dropped
+from race.core.wanting import nothing_left
 
 
 class Validated(StageRecord):

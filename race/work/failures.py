@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from race.core.classify import FAILS_WITH_THE_FIX, NO_FAIL_TO_PASS, NOTHING_COLLECTED, Sorted
+from race.core.classify import Sorted
 from race.core.failure_text import ObservedFailure, normalise
 from race.core.outcomes import Observation
 from race.core.records import Finding
 from race.core.test_ids import in_file
+from race.core.wanting import FAILS_WITH_THE_FIX, NO_FAIL_TO_PASS, NOTHING_COLLECTED
 from race.work.matrix_runs import MatrixRuns
 from race.work.repeating import Repeated
 from race.work.trials import observed_failure

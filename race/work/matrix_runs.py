@@ -9,10 +9,10 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
-from race.core.classify import Run
 from race.core.failure_text import normalise
 from race.core.matrix import CELLS, Cell, Change, Suite, cell_paths, next_run, schedule
 from race.core.outcomes import Observation, Plan, own_fault, unusable_runner
+from race.core.standing import Run
 from race.core.test_ids import in_file
 from race.errors import Accident, Rejection
 from race.ports import Engine

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from race.core.classify import WOBBLY
 from race.core.hangs import repeated_without
 from race.core.matrix import Cell
 from race.core.records import Mined
 from race.core.reliability import PLAIN, parse_trial
+from race.core.standing import WOBBLY
 from race.core.validated import Validated
 from race.errors import Missing, UsageError
 from race.store import Store, TaskFolder

@@ -6,14 +6,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from race.core.classify import Dropped, Sorted, classify, nothing_left
+from race.core.classify import Sorted, classify
 from race.core.environment.model import Environment
 from race.core.hangs import limit_without, slow
 from race.core.interface.applying import apply_diff
 from race.core.matrix import Suite, spread, touched_files, touched_suite, whole_suite
 from race.core.records import FileRef, Mined
 from race.core.reliability import variants_for
+from race.core.standing import Dropped
 from race.core.validated import Validated, observed, remembered, without, wobbling
+from race.core.wanting import nothing_left
 from race.errors import Malformed
 from race.ports import Image, Limits
 from race.settings import ValidateSection
@@ -26,6 +28,7 @@ from race.work.matrix_runs import MatrixRuns, run_matrix
 from race.work.repeating import Repeated, repeat, unsteady
 from race.work.source import ensure_source
 from race.work.stage import Desk
+from race.work.steadiness import unsteady_under_load
 from race.work.trials import Work
 
 
@@ -96,6 +99,8 @@ def validate_task(desk: Desk, prepared: Prepared, previous: Validated | None) ->
     if found.accepted:
         found, repeated = _bounded(work, found)
         desk.note(repeats=repeated.ledger())
+    if found.accepted:
+        found = _steady(work, found, ran)
     listed = [*found.fail_to_pass, *found.regressions, *(drop.id for drop in found.dropped)]
     keep_excerpts(desk.task, ran, listed)
     desk.note(
@@ -219,6 +224,15 @@ def _bounded(work: Work, found: Sorted) -> tuple[Sorted, Repeated]:
         lost = nothing_left("unreliable", sorted(repeated.out))
         found = replace(found, findings=(*found.findings, lost))
     return found, repeated
+
+
+def _steady(work: Work, found: Sorted, ran: MatrixRuns) -> Sorted:
+    """The lists without pass-to-pass tests that fail with the fix on a busy machine."""
+    if not work.settings.perturb:
+        return found
+    seconds = max((seen.seconds for seen in ran.cells["new-with"]), default=0.0)
+    out = unsteady_under_load(work, found.pass_to_pass, seconds)
+    return without(found, wobbling(dict.fromkeys(out, "flaky")))
 
 
 def _deselected(environment: Environment) -> list[Dropped]:

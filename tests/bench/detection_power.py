@@ -27,11 +27,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
 
-from race.core.classify import Run, classify
+from race.core.classify import classify
 from race.core.intervals import wilson
 from race.core.matrix import touched_files, touched_suite
 from race.core.reliability import plain_trials, trial, variants_for
 from race.core.repeats import Perturbed, Series, pooled_out
+from race.core.standing import Run
 from race.core.text_table import percent, text_table
 from race.core.validated import without, wobbling
 from race.ports import Limits

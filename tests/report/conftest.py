@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from race.cli import run
-from race.core.classify import Dropped
 from race.core.records import Finding, Mined, StageRecord
 from race.core.reliability import Reliability
 from race.core.sealed import FragmentCounts, ImageRecipe, LeakFinding, ProbeResult, Sealed
 from race.core.specified import Specified
+from race.core.standing import Dropped
 from race.core.tiered import AgentTier, Tiered
 from race.core.validated import Validated
 from race.core.verified import Correction, RunVerdict, Verified

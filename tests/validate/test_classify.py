@@ -1,6 +1,7 @@
 import pytest
 
-from race.core.classify import Run, classify, standing
+from race.core.classify import classify
+from race.core.standing import Run, standing
 
 OLD = {"t::old": "passed"}
 

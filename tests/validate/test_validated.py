@@ -1,8 +1,9 @@
 import pytest
 
-from race.core.classify import Dropped, Run, classify
+from race.core.classify import classify
 from race.core.failure_text import ObservedFailure
 from race.core.records import dump
+from race.core.standing import Dropped, Run
 from race.core.validated import Validated, observed, remembered, without, wobbling
 
 
