@@ -29,5 +29,12 @@ def listed_tests(task: TaskFolder) -> Listed:
         return Listed(verified.fail_to_pass, verified.pass_to_pass, "verify")
     validated = task.read(Validated)
     if validated is None or not validated.fail_to_pass:
-        raise Missing(f"{task.id} has no tests to be graded by; `race validate` finds them")
+        raise Missing(_why_none(task.id, validated))
     return Listed(validated.fail_to_pass, validated.pass_to_pass, "validate")
+
+
+def _why_none(task_id: str, validated: Validated | None) -> str:
+    rejecting = [one for one in validated.findings if one.severity == "error"] if validated else []
+    if rejecting:
+        return f"{task_id} has no tests to be graded by: validate rejected it: {rejecting[0].message}"
+    return f"{task_id} has no tests to be graded by; `race validate` finds them"

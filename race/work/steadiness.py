@@ -7,6 +7,7 @@ a submission that is right would be graded wrong for it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from race.core.reliability import trial
@@ -15,8 +16,10 @@ from race.work.observing import observe_many
 from race.work.trials import Work, plan_for
 
 LOAD = "competing-load"
-MOST_RUNS, BUDGET, SLOWDOWN = 2, 60.0, 3.0
-"""Runs under load are as many as fit into the budget of seconds, at least one."""
+RUNS, MOST_ROUNDS = 2, 4
+"""Runs under load of a round; rounds go on while they find something."""
+LONG, BUDGET = 20.0, 240.0
+"""Seconds of a suite of which a round has one run, and seconds after which no round is begun."""
 
 
 def unsteady_under_load(work: Work, ids: Sequence[str], seconds: float) -> tuple[str, ...]:
@@ -26,12 +29,22 @@ def unsteady_under_load(work: Work, ids: Sequence[str], seconds: float) -> tuple
     """
     if not ids:
         return ()
-    runs = max(1, min(MOST_RUNS, int(BUDGET / (SLOWDOWN * max(seconds, 0.1)))))
-    work.say(f"{len(ids)} pass-to-pass tests under load")
-    trials = [trial(work.settings.seed, work.instance_id, "with", LOAD, n) for n in range(runs)]
+    runs = RUNS if seconds < LONG else 1
     found: set[str] = set()
+    started = time.monotonic()
     with open_cell(work.engine, work.subject, "new-with") as container:
-        plans = [plan_for(work, one, ids) for one in trials]
-        for seen in observe_many(container, plans):
-            found |= {i for i in ids if i in seen.tests and seen.outcome(i) != "passed"}
+        for number in range(MOST_ROUNDS):
+            left = [test_id for test_id in ids if test_id not in found]
+            work.say(f"{len(left)} pass-to-pass tests under load")
+            indices = range(number * runs, (number + 1) * runs)
+            trials = [trial(work.settings.seed, work.instance_id, "with", LOAD, n) for n in indices]
+            fresh = {
+                test_id
+                for seen in observe_many(container, [plan_for(work, one, left) for one in trials])
+                for test_id in left
+                if test_id in seen.tests and seen.outcome(test_id) != "passed"
+            }
+            found |= fresh
+            if not fresh or len(found) == len(ids) or time.monotonic() - started > BUDGET:
+                break
     return tuple(test_id for test_id in ids if test_id in found)

@@ -10,6 +10,9 @@ import pytest
 
 from race.cli import run
 from race.core.grading import GraderBroke, read_report, soma_resolved, without_container
+from race.core.records import Finding
+from race.core.validated import Validated
+from race.store import TaskFolder
 
 LISTED = (("t.py::a",), ("t.py::b",))
 RELEASE = """
@@ -106,7 +109,11 @@ def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixtur
     patch = tmp_path / "p.patch"
     patch.write_text("diff --git a/x b/x\n")
     folder = str(tmp_path)
+    shown = Finding(rule="no-fail-to-pass", message="nothing shows the bug")
+    rejected = Validated(instance_id="o__r-2", accepted=False, findings=(shown,))
+    TaskFolder(tmp_path, "o__r-2").write(rejected)
     cases = [
+        (["grade", folder, "o__r-2", "--patch", str(patch)], 3, "rejected it: nothing shows the bug"),
         (["grade", folder, "o__r-1", "--patch", str(tmp_path / "none")], 2, "cannot read the patch"),
         (["grade", str(tmp_path / "no"), "o__r-1", "--patch", str(patch)], 3, "no release folder"),
         (["grade", folder, "o__r-1", "--patch", str(patch)], 2, "has no task 'o__r-1'"),
