@@ -12,7 +12,9 @@ from race.cli import run
 from race.core.grading import GraderBroke, read_report, soma_resolved, without_container
 from race.core.records import Finding
 from race.core.validated import Validated
+from race.errors import Missing
 from race.store import TaskFolder
+from race.work.listed import listed_tests
 
 LISTED = (("t.py::a",), ("t.py::b",))
 RELEASE = """
@@ -103,17 +105,24 @@ def test_nothing_needs_no_container() -> None:
     assert without_container("o__r-1", b"diff --git a/x b/x\n", *LISTED, "sha256:1") is None
 
 
+def test_a_task_that_validation_rejected_cannot_be_graded_and_says_why(tmp_path: Path) -> None:
+    """Not that validation has to run first, for it has."""
+    task = TaskFolder(tmp_path, "o__r-1")
+    with pytest.raises(Missing, match="`race validate` finds them"):
+        listed_tests(task)
+    shown = Finding(rule="no-fail-to-pass", message="nothing shows the bug")
+    task.write(Validated(instance_id=task.id, accepted=False, findings=(shown,)))
+    with pytest.raises(Missing, match="validate rejected it: nothing shows the bug"):
+        listed_tests(task)
+
+
 def test_commands_say_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """No release, no such task, no patch and an unknown entry are one line and the documented code."""
     (tmp_path / "release.toml").write_text(RELEASE)
     patch = tmp_path / "p.patch"
     patch.write_text("diff --git a/x b/x\n")
     folder = str(tmp_path)
-    shown = Finding(rule="no-fail-to-pass", message="nothing shows the bug")
-    rejected = Validated(instance_id="o__r-2", accepted=False, findings=(shown,))
-    TaskFolder(tmp_path, "o__r-2").write(rejected)
     cases = [
-        (["grade", folder, "o__r-2", "--patch", str(patch)], 3, "rejected it: nothing shows the bug"),
         (["grade", folder, "o__r-1", "--patch", str(tmp_path / "none")], 2, "cannot read the patch"),
         (["grade", str(tmp_path / "no"), "o__r-1", "--patch", str(patch)], 3, "no release folder"),
         (["grade", folder, "o__r-1", "--patch", str(patch)], 2, "has no task 'o__r-1'"),
