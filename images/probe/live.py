@@ -107,6 +107,8 @@ def git(folder):
         lines = [line for line in ask(*words) if line]
         if words[0] == "worktree":
             lines = [line for line in lines if line.startswith("worktree ")][1:]
+        if words == ["reflog"] and len(lines) == len(commits) == 1:
+            continue  # it only tells that the one commit was made
         if lines:
             found.append({"target": " ".join(words), "answer": lines[0]})
     lost = [

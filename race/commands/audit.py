@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from race.core.leaks.fragments import wanted_from
+from race.core.leaks.kinds import NOT_OPENED
 from race.core.leaks.patchtext import PatchedFile, read_patch
 from race.core.sealed import ProbeResult
 from race.errors import Malformed, UsageError
@@ -63,6 +64,7 @@ def command(
         _patch(fix_patch),
         _patch(test_patch) if test_patch else (),
         list(_tree(base)) if base else None,
+        commits,
     )
     request = AuditRequest(
         image=image,
@@ -119,6 +121,7 @@ def _lines(audit: Audit) -> list[str]:
         if len(probe.findings) > 10:
             lines.append(f"    and {len(probe.findings) - 10} more")
     lines += [f"not checked: {why}" for why in audit.not_checked]
+    lines += [f"never opened: {what}" for what in NOT_OPENED]
     passed = sum(probe.passed for probe in audit.probes)
     failed = sum(bool(probe.findings) for probe in audit.probes)
     skipped = len(audit.probes) - passed - failed

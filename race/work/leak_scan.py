@@ -17,6 +17,7 @@ from typing import Any
 
 from race.core.leaks.fragments import Wanted
 from race.core.leaks.judge import Judge, standing
+from race.core.leaks.kinds import NOT_OPENED, RANDOM
 from race.core.leaks.layers import FORMAT, Entry, ImageView, LayerScan
 from race.core.leaks.probes import counts, run_probes
 from race.core.leaks.probing import Subject
@@ -67,6 +68,7 @@ class Audit:
             "fragments": self.fragments.model_dump(mode="json"),
             "probes": [probe.model_dump(mode="json") for probe in self.probes],
             "not_checked": list(self.not_checked),
+            "not_opened": list(NOT_OPENED),
         }
 
 
@@ -148,8 +150,11 @@ def _not_checked(view: ImageView, wanted: Wanted, probes: Sequence[ProbeResult])
         if not probe.checked:
             yield f"{probe.name}: {probe.why}"
     seen: set[tuple[str, str]] = set()
-    for layer in view.layers:
+    known = Judge(view, wanted)
+    for number, layer in enumerate(view.layers):
         for path, why in layer.unread:
+            if why == RANDOM and known.listed(path, number):
+                continue
             if (path, why) not in seen:
                 seen.add((path, why))
                 yield f"{path}: {why}"

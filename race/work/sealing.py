@@ -58,7 +58,10 @@ class Materials:
     def wanted(self) -> Wanted:
         """What a leak audit looks for, measured against the base tree."""
         return wanted_from(
-            read_patch(self.fix, "fix patch"), read_patch(self.tests, "test patch"), _files(self.source)
+            read_patch(self.fix, "fix patch"),
+            read_patch(self.tests, "test patch"),
+            _files(self.source),
+            (self.mined.base_commit, self.mined.merge_commit),
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Base85 inside a file, decoded: Python's and git's alphabet, and Adobe's (ascii85).
+"""Base85 inside a file, decoded: Python's and git's alphabet, Adobe's (ascii85), and Z85.
 
 A run is text without blanks that starts with a line of at least 48 characters, over as many lines as
 follow. Nearly all characters of a source line are in one of the alphabets, so a run has to be as mixed
@@ -10,6 +10,7 @@ some four bytes.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -40,6 +41,7 @@ _COMMON = bytes(c for c in range(128) if chr(c).isalnum()) + b"/_.,=-:'\"()[]"
 
 _PYTHON = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _ADOBE = bytes(range(33, 118))
+_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 
 class _Alphabet:
@@ -59,9 +61,10 @@ class _Alphabet:
                 continue
             for skipped in sorted({*range(5), *_beginnings(match.group())}):
                 text = match.group()[skipped:]
-                yield self._bytes(text.replace(b"z", b"!!!!!") if self._also else text)
+                yield self.bytes_of(text.replace(b"z", b"!!!!!") if self._also else text)
 
-    def _bytes(self, text: bytes) -> bytes:
+    def bytes_of(self, text: bytes) -> bytes:
+        """What a text stands for, from its first character."""
         lacks = -len(text) % 5
         places = self._values[np.frombuffer(text + b"~" * lacks, dtype=np.uint8)]
         if lacks:
@@ -93,7 +96,12 @@ def _mixed(text: bytes) -> bool:
     return len(set(rare)) >= _RARE and len(set(look)) >= _CHARACTERS
 
 
-_ALPHABETS = (_Alphabet(_PYTHON, b"", _JOINED), _Alphabet(_ADOBE, b"z", _SPACE))
+_GIT = _Alphabet(_PYTHON, b"", _SPACE)
+_ALPHABETS = (
+    _Alphabet(_PYTHON, b"", _JOINED),
+    _Alphabet(_ADOBE, b"z", _SPACE),
+    _Alphabet(_Z85, b"", _SPACE),
+)
 
 
 def base85_runs(data: bytes) -> Iterator[tuple[int, bytes]]:
@@ -112,3 +120,20 @@ def base85_runs(data: bytes) -> Iterator[tuple[int, bytes]]:
             for alphabet in _ALPHABETS:
                 for content in alphabet.decoded(found.group()):
                     yield at, content
+
+
+_BINARY = re.compile(rb"^[+> ]?(?:literal|delta) \d+\r?\n((?:[+> ]?[A-Za-z][!-~]+\r?\n)+)", re.M)
+
+
+def git_binaries(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Where each block of a binary patch of git begins, and its inflated content: a file, or how it
+    differs from one."""
+    for match in _BINARY.finditer(data):
+        pieces = list[bytes]()
+        for line in match.group(1).split():
+            size = line[0] - 64 if line[0] < 91 else line[0] - 70
+            pieces.append(_GIT.bytes_of(line[1:])[:size])
+        try:
+            yield match.start(), zlib.decompressobj().decompress(b"".join(pieces), _REACH)
+        except zlib.error:
+            continue

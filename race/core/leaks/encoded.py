@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from race.core.leaks.kinds import kind_of
+
 SHORTEST_RUN = 56
 _LONG = 160
 """Decoded bytes from which a run is a part of its own; shorter ones are searched together."""
@@ -48,7 +50,9 @@ _ESCAPED = (
 """Escapes in a string, and the numbers of an array in C."""
 
 _NO_DIGIT = re.compile(rb"[^0-9a-fA-F]")
-_BASE32 = re.compile(rb"\A[A-Z2-7]+={0,6}\Z")
+_BASE32 = re.compile(rb"\A(?:[A-Z2-7]+|[a-z2-7]+)={0,6}\Z")
+_BASE32HEX = re.compile(rb"\A(?:[0-9A-V]+|[0-9a-v]+)={0,6}\Z")
+_FROM_HEX = bytes.maketrans(b"0123456789ABCDEFGHIJKLMNOPQRSTUV", b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567")
 _HEX = re.compile(rb"\A[0-9a-fA-F]+\Z")
 _SYMBOLS = (b"_Z", b"_R", b"ZN")
 """Names of functions as compilers of C++ and Rust write them into programs."""
@@ -90,6 +94,7 @@ def runs(data: bytes) -> Iterator[Run]:
             if forms and len(forms[0]) >= _LONG:
                 yield Run(how, begin, forms[0])
                 forms = forms[1:]
+            yield from (Run(how, begin, form) for form in forms if kind_of(form))
             short += forms
     for mark, pattern in () if binary else _ESCAPED:
         if mark in data and data.count(mark) > 20:
@@ -137,10 +142,14 @@ def _decoded(text: bytes) -> tuple[str, list[bytes]]:
     if len(text) > 128 and _HEX.match(text.removeprefix(b"0x")):
         text = text.removeprefix(b"0x")
         return "hex", [binascii.unhexlify(text[: len(text) // 2 * 2])]
-    if _BASE32.match(text):
-        body = text.rstrip(b"=")
+    if _BASE32.match(text) or _BASE32HEX.match(text):
+        body = text.rstrip(b"=").upper()
         body = body[: len(body) // 8 * 8]
-        return "base32", [base64.b32decode(body)] if body else []
+        if not body:
+            return "base32", []
+        plain = [body] if _BASE32.match(text) else []
+        turned = [body.translate(_FROM_HEX)] if _BASE32HEX.match(text) else []
+        return "base32", [base64.b32decode(one) for one in plain + turned]
     if not (_UPPER.search(text) and _LOWER.search(text)):
         return "base64", []
     body = text.rstrip(b"=").translate(_STANDARD)

@@ -2,9 +2,9 @@
 
 Four kinds of piece, from small to large: an added *line*; a *seam*, two or three neighbouring lines
 of the fixed file of which one is new or between which something was removed; a *shingle*, nine words
-in a row; a *shape*, a few lines with other names. And *names*: hidden tests and new test modules. A
-piece that the patch's own old side or the base tree holds, or whose words everybody uses, is common
-and is not looked for.
+in a row; a *shape*, a few lines with other names. And *names* of hidden tests and new test modules, and
+ids of *commits* that nothing may name. A piece that the patch's own old side or the base tree holds,
+or whose words everybody uses, is common and is not looked for.
 """
 
 from __future__ import annotations
@@ -21,16 +21,18 @@ from race.core.leaks.shapes import MOST, SUFFIXES, ShapeSearch, shape_of, window
 from race.core.leaks.weight import ENOUGH, bits
 
 Source = Literal["fix", "tests"]
-Form = Literal["line", "seam", "shingle", "name", "shape"]
+Form = Literal["line", "seam", "shingle", "name", "shape", "commit"]
 
 SHORTEST_LINE = 15
 SHORTEST_SEAM = 20
 SHORTEST_NAME = 9
+SHORTEST_ID = 12
 SHINGLE = 9
 LIMIT = 12_000
 
 _DEFINED = re.compile(rb"^\s*(?:async\s+def|def|class)\s+([A-Za-z_][A-Za-z0-9_]*)")
 _IDENTIFIER = re.compile(rb"[A-Za-z_][A-Za-z0-9_]{3,}")
+_ID = re.compile(r"[0-9a-f]{12,64}")
 _STRING = re.compile(rb"\"([^\"\\\n{}]{8,80})\"|'([^'\\\n{}]{8,80})'")
 
 
@@ -93,7 +95,7 @@ class Wanted:
 
         0 when nothing of the fix can be told from the base tree.
         """
-        fix = [f for f in self.fragments if f.source == "fix"]
+        fix = [f for f in self.fragments if f.source == "fix" and f.form != "commit"]
         if any(f.form == "line" for f in fix):
             return 1
         return 2 if fix else 0
@@ -199,6 +201,14 @@ def _test_names(files: tuple[PatchedFile, ...]) -> Iterator[Fragment]:
                             yield Fragment("tests", file.path, "name", name, name.lower(), False, none)
 
 
+def _commits(commits: Iterable[str]) -> Iterator[Fragment]:
+    none: frozenset[int] = frozenset()
+    for commit in sorted({commit.lower() for commit in commits}):
+        if _ID.fullmatch(commit):
+            start = commit[:SHORTEST_ID].encode()
+            yield Fragment("fix", "", "commit", start, start, False, none)
+
+
 def _old_side(files: Iterable[PatchedFile]) -> bytes:
     parts = []
     for file in files:
@@ -225,6 +235,7 @@ def wanted_from(
     fix: tuple[PatchedFile, ...],
     tests: tuple[PatchedFile, ...] = (),
     base: Iterable[bytes] | None = None,
+    commits: Iterable[str] = (),
 ) -> Wanted:
     """Everything to look for. `base` are the base tree's files; without it only the patch's own old
     side is known to be common, and the judge has to weigh what the work tree itself holds."""
@@ -261,7 +272,7 @@ def wanted_from(
     plain |= {every[n].lines for n in common if every[n].form == "line"}
     common_lines = len(plain)
     return Wanted(
-        _limited([*kept, *shapes]),
+        _limited([*_commits(commits), *kept, *shapes]),
         fix,
         tests,
         frozenset(fresh),
@@ -272,7 +283,7 @@ def wanted_from(
 
 def _limited(fragments: list[Fragment]) -> tuple[Fragment, ...]:
     """At most LIMIT pieces; names and lines first, then seams and shingles evenly thinned out."""
-    order = {"name": 0, "line": 1, "shape": 1, "seam": 2, "shingle": 3}
+    order = {"commit": 0, "name": 0, "line": 1, "shape": 1, "seam": 2, "shingle": 3}
     fragments.sort(key=lambda f: order[f.form])
     if len(fragments) <= LIMIT:
         return tuple(fragments)

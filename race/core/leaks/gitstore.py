@@ -29,9 +29,9 @@ class GitObject:
     def links(self) -> tuple[str, ...]:
         """Ids that this object names: a commit's tree and parents, a tree's entries, a tag's target."""
         if self.kind == "tree":
-            return tuple(
-                identity for _, identity, mode in tree_entries(self.content) if mode != "160000"
-            )
+            width = len(self.id) // 2
+            entries = tree_entries(self.content, width)
+            return tuple(identity for _, identity, mode in entries if mode != "160000")
         if self.kind in ("commit", "tag"):
             head = self.content.split(b"\n\n", 1)[0].splitlines()
             names = (b"tree ", b"parent ", b"object ")
@@ -39,18 +39,40 @@ class GitObject:
         return ()
 
 
+_OBJECT = re.compile(rb"(blob|commit|tree|tag) (\d+)\0")
+
+
+def bare_object(content: bytes) -> GitObject | None:
+    """An object from its inflated file, wherever that lay; None when it is none."""
+    found = _OBJECT.match(content[:32])
+    if found is None or int(found.group(2)) != len(content) - found.end():
+        return None
+    identity = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    return GitObject(identity, found.group(1).decode(), content[found.end() :])
+
+
 def blob_id(data: bytes) -> str:
     """The id that git gives a file's content."""
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
-def tree_entries(content: bytes) -> Iterator[tuple[str, str, str]]:
-    """(name, id, mode) of a tree object; a damaged rest is left out."""
+def blob_ids(data: bytes) -> str:
+    """The two ids that git may give a file's content, by SHA-1 and by SHA-256, in a row."""
+    return blob_id(data) + hashlib.sha256(b"blob %d\0" % len(data) + data).hexdigest()
+
+
+def is_blob(ids: str, identity: str) -> bool:
+    """Whether an id is one of a content's two."""
+    return identity == (ids[:40] if len(identity) == 40 else ids[40:])
+
+
+def tree_entries(content: bytes, width: int = 20) -> Iterator[tuple[str, str, str]]:
+    """(name, id, mode) of a tree object whose ids have so many bytes; a damaged rest is left out."""
     at = 0
     while (space := content.find(b" ", at)) > 0 and (end := content.find(b"\0", space)) > 0:
         mode, name = content[at:space].decode("ascii", "replace"), content[space + 1 : end]
-        yield name.decode("utf-8", "replace"), content[end + 1 : end + 21].hex(), mode
-        at = end + 21
+        yield name.decode("utf-8", "replace"), content[end + 1 : end + 1 + width].hex(), mode
+        at = end + 1 + width
 
 
 def loose_object(identity: str, data: bytes) -> GitObject | None:
@@ -70,6 +92,10 @@ class _Pack:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        usual = hashlib.sha1(data[:-20]).digest() == data[-20:]
+        wide = not usual and hashlib.sha256(data[:-32]).digest() == data[-32:]
+        self._hash = hashlib.sha256 if wide else hashlib.sha1
+        self._width = self._hash().digest_size
         self._cache: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
         self._held = 0
         self._places: dict[str, int] = {}
@@ -116,8 +142,8 @@ class _Pack:
                 back = ((back + 1) << 7) | (byte & 0x7F)
             base = place - back
         elif number == 7:
-            base = self._places.get(self._data[at : at + 20].hex(), -1)
-            at += 20
+            base = self._places.get(self._data[at : at + self._width].hex(), -1)
+            at += self._width
         content, end = self._inflate(at, size)
         if base is None:
             kind = _KINDS.get(number, "unknown")
@@ -160,7 +186,7 @@ class _Pack:
 
     def _named(self, place: int, kind: str, content: bytes) -> GitObject:
         head = f"{kind} {len(content)}\0".encode()
-        identity = hashlib.sha1(head + content).hexdigest()
+        identity = self._hash(head + content).hexdigest()
         self._places[identity] = place
         return GitObject(identity, kind, content)
 
@@ -210,18 +236,19 @@ def packed_objects(data: bytes) -> Iterator[GitObject]:
         raise ValueError(str(error)) from error
 
 
-def index_entries(data: bytes) -> list[tuple[str, str]]:
-    """(path, blob id) of a git index of version 2, 3 or 4; what could be read of a damaged one."""
+def index_entries(data: bytes, width: int = 20) -> list[tuple[str, str]]:
+    """(path, blob id) of a git index of version 2, 3 or 4, whose ids have so many bytes; what could
+    be read of a damaged one."""
     if data[:4] != b"DIRC" or len(data) < 12:
         return []
     version, count = struct.unpack(">II", data[4:12])
     entries, at, last = [], 12, b""
     for _ in range(min(count, 500_000)):
-        if at + 62 > len(data):
+        if at + 42 + width > len(data):
             break
-        identity = data[at + 40 : at + 60].hex()
-        flags = struct.unpack(">H", data[at + 60 : at + 62])[0]
-        start = at + 62 + (2 if flags & 0x4000 and version >= 3 else 0)
+        identity = data[at + 40 : at + 40 + width].hex()
+        flags = struct.unpack(">H", data[at + 40 + width : at + 42 + width])[0]
+        start = at + 42 + width + (2 if flags & 0x4000 and version >= 3 else 0)
         if version == 4:
             strip, start = _offset(data, start)
             end = data.find(b"\0", start)

@@ -17,6 +17,7 @@ from functools import cached_property
 
 from race.core.leaks.forms import squeezed, worded
 from race.core.leaks.fragments import Fragment, Source, Wanted
+from race.core.leaks.gitstore import is_blob
 from race.core.leaks.layers import Hit, ImageView
 from race.core.leaks.patchtext import PatchedFile
 from race.core.leaks.weight import ENOUGH
@@ -47,6 +48,8 @@ class Leak:
         """The leak in words."""
         files = sorted({f.file for f in self.fragments})
         of = files[0] + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        if all(f.form == "commit" for f in self.fragments):
+            return "the id of a commit that nothing may name"
         if self.names_only:
             count = len(self.fragments)
             return f"{count} hidden test name{'s' * (count > 1)} of {of}"
@@ -77,7 +80,7 @@ class Judge:
     def leaks(self) -> list[Leak]:
         """All guilty hits, in the order of layer and path."""
         innocent: list[Hit] = []
-        base = self._in_base
+        base = self._in_base | self._named
         suspects: list[tuple[int, Hit, Source, list[Fragment]]] = []
         for number, layer in enumerate(self._view.layers):
             for hit in layer.hits:
@@ -120,9 +123,11 @@ class Judge:
                 return False
             heavy = [f for f in fragments if len(f.lines) > 1 and f.weight >= 3 * ENOUGH]
             return distinct_lines(heavy) < 3 and distinct_lines(fragments) < 6
+        tracked = self._tracked_path(hit, layer)
+        if tracked is not None and "spelled" in hit.how:
+            return True
         if self._wanted.base_known:
             return False
-        tracked = self._tracked_path(hit, layer)
         return tracked is not None and self._idiom(tracked, source, fragments)
 
     @cached_property
@@ -148,6 +153,17 @@ class Judge:
                 )
         return found
 
+    @cached_property
+    def _named(self) -> set[Fragment]:
+        """Names of new test modules that tracked files of the work tree have already."""
+        added = {f.path for f in self._wanted.test_files if f.added}
+        stems = {
+            path.rsplit("/", 1)[-1].rsplit(".", 1)[0].lower().encode()
+            for path in self._index
+            if path not in added
+        }
+        return {f for f in self._wanted.names if f.needle in stems}
+
     def _idiom(self, path: str, source: Source, fragments: list[Fragment]) -> bool:
         """Whether a tracked file of the work tree may hold these pieces by chance."""
         touched = self._wanted.product_paths if source == "fix" else self._wanted.test_paths
@@ -169,7 +185,9 @@ class Judge:
             return True
         if source == "tests" and lines < 8:
             # Documentation calls the product as tests do, but in nobody's particular words.
-            return all(f.weight < 2.2 * ENOUGH for f in fragments)
+            return all(f.weight < 2.2 * ENOUGH * max(1, len(f.lines)) for f in fragments)
+        if lines < 8 and all(self._spread[f] > 2 for f in fragments):
+            return True  # what several files of the project hold, none of them patched
         longest = max((len(f.needle) for f in fragments if f.form != "name"), default=0)
         repeated = all(self._spread[f] > 1 for f in fragments if f.form == "line")
         return lines < 2 and (longest < 40 or repeated)
@@ -193,6 +211,14 @@ class Judge:
         inside = hit.inside.rsplit("!", 1)[-1] if hit.inside and "git-object" not in hit.how else ""
         return any(_tail(p) in self._tails for p in (hit.path, inside) if p)
 
+    def listed(self, path: str, layer: int) -> bool:
+        """Whether a file is one that a distribution, a package or the base commit brought with it."""
+        if path in self._records or path in self._md5sums or _STDLIB.search(path):
+            return True
+        below = self._view.below(path)
+        blob = self._layer_blobs[layer].get(path, "")
+        return below is not None and bool(blob) and is_blob(blob, self._index.get(below, ""))
+
     def _vouched(self, hit: Hit) -> bool:
         if hit.inside:
             return False
@@ -212,11 +238,11 @@ class Judge:
         if self._view.repository is None:
             return path if self._view.shown(hit.path, layer) else None
         blob = self._layer_blobs[layer].get(hit.path)
-        return path if blob and self._index.get(path) == blob else None
+        return path if blob and is_blob(blob, self._index.get(path, "")) else None
 
     @cached_property
     def _layer_blobs(self) -> list[dict[str, str]]:
-        """Per layer: path -> git id of the content, for files of the work tree."""
+        """Per layer: path -> git ids of the content, for files of the work tree."""
         return [{e.path: e.blob for e in layer.entries if e.blob} for layer in self._view.layers]
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -10,7 +11,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 10
+FORMAT = 11
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 
@@ -121,6 +122,12 @@ class LayerScan:
         )
 
 
+def packed_refs(text: str) -> dict[str, str]:
+    """Names and values of a file of packed refs."""
+    lines = (line.partition(" ") for line in text.splitlines() if not line.startswith(("#", "^")))
+    return {name.strip(): value for value, _, name in lines if name}
+
+
 @dataclass
 class Repository:
     """A git directory somewhere in an image, all layers taken together."""
@@ -135,15 +142,12 @@ class Repository:
     @property
     def index(self) -> list[tuple[str, str]]:
         """(path, blob id) of the index."""
-        return index_entries(self.kept.get("index", "").encode("latin-1"))
+        wide = re.search(r"(?i)objectformat\s*=\s*sha256", self.kept.get("config", ""))
+        return index_entries(self.kept.get("index", "").encode("latin-1"), 32 if wide else 20)
 
     def refs(self) -> dict[str, str]:
         """Every ref's name and value, loose and packed, without HEAD."""
-        refs: dict[str, str] = {}
-        for line in self.kept.get("packed-refs", "").splitlines():
-            value, _, name = line.partition(" ")
-            if name and not line.startswith(("#", "^")):
-                refs[name.strip()] = value
+        refs = packed_refs(self.kept.get("packed-refs", ""))
         for name, text in self.kept.items():
             if name.startswith("refs/"):
                 refs[name] = text.strip()

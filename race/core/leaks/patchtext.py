@@ -124,3 +124,19 @@ def _read_hunk(
         new -= sign in " +"
         hunk.append((sign, text))
     return tuple(hunk), at
+
+
+def applied(file: PatchedFile, text: bytes) -> bytes | None:
+    """A file's content with its hunks applied, each at the first place after the one before; None when
+    one does not fit."""
+    lines, at = text.split(b"\n"), 0
+    for hunk in file.hunks:
+        old = [line for sign, line in hunk if sign != "+"]
+        new = [line for sign, line in hunk if sign != "-"]
+        while lines[at : at + len(old)] != old:
+            at += 1
+            if at + len(old) > len(lines):
+                return None
+        lines[at : at + len(old)] = new
+        at += len(new)
+    return b"\n".join(lines)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from race.core.leaks import probes_content, probes_git, probes_network, probes_residue
+from race.core.leaks import probes_content, probes_git, probes_image, probes_network, probes_residue
 from race.core.leaks.fragments import Wanted
 from race.core.leaks.probing import Probe, Subject
 from race.core.sealed import FragmentCounts, ProbeResult
 
 PROBES: tuple[Probe, ...] = (
     *probes_content.PROBES,
+    *probes_image.PROBES,
     *probes_git.PROBES,
     *probes_residue.PROBES,
     *probes_network.PROBES,
@@ -29,7 +30,7 @@ def run_probes(subject: Subject) -> tuple[ProbeResult, ...]:
 def counts(wanted: Wanted) -> FragmentCounts:
     """What was looked for, in numbers."""
     return FragmentCounts(
-        fix=sum(f.source == "fix" for f in wanted.fragments),
+        fix=sum(f.source == "fix" and f.form != "commit" for f in wanted.fragments),
         tests=sum(f.source == "tests" and f.form != "name" for f in wanted.fragments),
         names=len(wanted.names),
         common_lines=wanted.common_lines,

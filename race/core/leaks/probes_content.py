@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import json
+import base64
+import hashlib
 import re
 from collections.abc import Iterator
 
 from race.core.leaks.bytecode import source_of, telling
-from race.core.leaks.forms import printable, squeezed, worded
+from race.core.leaks.forms import printable
 from race.core.leaks.judge import Leak
 from race.core.leaks.layers import Compiled, ImageView
-from race.core.leaks.patchtext import PatchedFile
+from race.core.leaks.patchtext import PatchedFile, applied
 from race.core.leaks.places import is_cache
 from race.core.leaks.probing import Answer, Probe, Subject
-from race.core.leaks.unpack import parts
-from race.core.sealed import CONFIG, LeakFinding
+from race.core.sealed import LeakFinding
 
 _SITE = re.compile(r"/(site-packages|dist-packages)/")
 _RESIDUE = re.compile(r"(\.egg-info|\.dist-info|\.egg)(/|$)|^(build|dist|_build|\.eggs|sdist)/")
 
 
-_ENCODED = frozenset(("base64", "base32", "hex", "base85", "uuencode", "quoted-printable", "percent"))
+_ENCODED = frozenset(
+    [
+        *("base64", "base32", "hex", "base85", "uuencode", "quoted-printable", "percent"),
+        *("numbers", "escapes", "rot13", "reversed", "EBCDIC"),
+    ]
+)
 _PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "appended", "pdf"))
 
 
@@ -91,6 +96,8 @@ def _at(place: str) -> Probe:
             found += _compiled(subject, code=True)
         if place == "tool-caches":
             found += _compiled(subject, code=False)
+            inside = (x for x in _counted(subject) if _PACKED & set(x.hit.how) and is_cache(x.hit.path))
+            found += [finding(x) for x in inside if "/.cache/" not in x.hit.path]
         return found
 
     return Probe(name, "content", title, check)
@@ -200,10 +207,14 @@ def _listings(subject: Subject) -> Answer:
     if not subject.hidden_tests_belong:
         files += subject.wanted.test_files
     added = [f.path for f in files if f.added]
+    digests = _digests(subject, files)
     found = []
     for number, path, text in subject.view.kept():
-        if not path.endswith(("/RECORD", "/SOURCES.txt", "/installed-files.txt")):
+        if not path.endswith(("/RECORD", "/SOURCES.txt", "/installed-files.txt", ".md5sums")):
             continue
+        for digest, name in digests.items():
+            if digest in text:
+                found.append(_leaf(path, number, f"names the digest of the patched {name}", digest))
         lines = set(text.replace(",", "\n").splitlines())
         for name in added:
             short = name.split("/", 1)[-1] if name.startswith("src/") else name
@@ -212,65 +223,19 @@ def _listings(subject: Subject) -> Answer:
     return found
 
 
-def _metadata(subject: Subject) -> Answer:
-    """History, labels, environment and names of the image."""
-    config = subject.view.config
-    texts = [(key, str(config[key])) for key in ("author", "comment") if config.get(key)]
-    for number, step in enumerate(config.get("history") or []):
-        for key in ("created_by", "comment", "author"):
-            if step.get(key):
-                texts.append((f"history[{number}].{key}", str(step[key])))
-    inner = config.get("config") or {}
-    for key, value in (inner.get("Labels") or {}).items():
-        texts.append((f"label {key}", f"{key}={value}"))
-    for value in inner.get("Env") or []:
-        texts.append((f"env {str(value).split('=', 1)[0]}", str(value)))
-    for key in sorted(set(inner) - {"Labels", "Env"}):
-        if inner[key]:
-            texts.append((key.lower(), json.dumps(inner[key])))
-    for value in config.get("tags") or []:
-        texts.append(("tag", str(value)))
-    return [
-        LeakFinding(path=place, layer=CONFIG, what=what, excerpt=printable(excerpt.encode()))
-        for place, text in texts
-        for what, excerpt in _told(subject, place, text)
-    ]
-
-
-_LINK = re.compile(
-    r"https?://[^\s\"']*/(?:pull|pulls|commit|commits|issues|compare|merge_requests)/[^\s\"',]+", re.I
-)
-_REVISION = re.compile(
-    r"(?i)(commit|revision|vcs.?ref|git.?(?:sha|ref|hash)|head.?sha|fix.?sha)\W{1,4}([0-9a-f]{7,40})\b"
-)
-
-
-def _told(subject: Subject, place: str, text: str) -> Iterator[tuple[str, str]]:
-    from_label = place.startswith("label race.")
-    for link in _LINK.findall(text):
-        yield "a link to a change or an issue", link
-    found = None if from_label else _REVISION.search(text)
-    if found:
-        yield "a commit id", found.group()
-    for commit in subject.commits:
-        if len(commit) >= 7 and commit[:12] in text:
-            yield "the id of the base or the fixing commit", commit[:12]
-    yield from _told_pieces(subject, text)
-
-
-def _told_pieces(subject: Subject, text: str) -> Iterator[tuple[str, str]]:
-    raw = text.encode("utf-8", "surrogateescape")
-    raw = b"\x01".join([raw, *(part.data for part in parts(raw))])
-    forms = (squeezed(raw), worded(raw))
-    for fragment in subject.wanted.fragments:
-        if fragment.form != "shape" and fragment.needle in forms[fragment.wordy]:
-            if subject.hidden_tests_belong and fragment.source == "tests":
-                continue
-            kind = (
-                "a hidden test name" if fragment.form == "name" else f"a piece of the {fragment.source}"
-            )
-            yield kind, fragment.text.decode("utf-8", "replace")
-            return
+def _digests(subject: Subject, files: list[PatchedFile]) -> dict[str, str]:
+    """Digests that lists give to patched files, as far as the old file is there or it is a new one."""
+    found = {}
+    for file in files:
+        text = subject.view.text(f"{subject.view.workdir}/{file.path}")
+        old = b"" if text is None or file.added else text.encode("latin-1")
+        new = applied(file, old) if old or file.added else None
+        for content in (new, new + b"\n" if new is not None and file.added else None):
+            if content:
+                raw = hashlib.sha256(content).digest()
+                found[base64.urlsafe_b64encode(raw).rstrip(b"=").decode()] = file.path
+                found[hashlib.md5(content, usedforsecurity=False).hexdigest()] = file.path
+    return found
 
 
 _TITLES = {
@@ -293,5 +258,4 @@ PROBES = (
     Probe("deleted-files", "content", "no leak in files that a later layer deletes", _deleted),
     Probe("new-files", "content", "no file that only the fix or the test patch adds", _new_files),
     Probe("listings", "content", "no file list that names what only a patch adds", _listings),
-    Probe("image-metadata", "image", "nothing in history, labels, environment, tags", _metadata),
 )

@@ -5,12 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from race.core.leaks.layers import Repository
+from race.core.leaks.gitstore import is_blob
+from race.core.leaks.layers import Repository, packed_refs
 from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
 from race.core.sealed import LeakFinding
 
-_HEADS = ("ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG")
+_HEADS = (
+    "ORIG_HEAD", "FETCH_HEAD", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG",
+    "AUTO_MERGE", "REBASE_HEAD", "BISECT_EXPECTED_REV", "MERGE_MSG", "SQUASH_MSG",
+)  # fmt: skip
+_UNDERWAY = ("rebase-merge/", "rebase-apply/", "sequencer/")
+_CHANGE = re.compile(r"#\d|pull request|https?://|\b[0-9a-f]{12,64}\b", re.IGNORECASE)
+_REMOTE = re.compile(
+    r"(?mi)^\s*(?:\[(?:remote|submodule|url) .*\]|(?:push)?url\s*=.*|(?:push)?remote\s*=\s*\S*[/:].*)"
+    r"|^\s*(?:URL|Pull):.*"
+)
 _LIST = 20
+_EMPTY = ("4b825dc642cb6eb9a060e54bf8d69288fbee4904", "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")
+"""The empty tree and the empty file."""
 
 
 def _layer(subject: Subject, path: str) -> int:
@@ -71,6 +83,10 @@ def _refs(subject: Subject) -> Answer:
                 "notes": "notes", "replace": "a replaced object", "pull": "a pull request's ref",
             }.get(kind, "a ref outside branches")  # fmt: skip
             found.append(_said(subject, repository, name, what, f"{name} {refs[name]}"))
+        tables = [n for n in (*repository.kept, *repository.ghosts) if n.startswith("reftable/")]
+        for name in tables[:1]:
+            found.append(_said(subject, repository, name, "refs in a table, which is not read", name))
+        ghosts += sorted(set(packed_refs(repository.ghosts.get("packed-refs", ""))) - set(refs))
         for name in ghosts[:_LIST]:
             found.append(_said(subject, repository, name, "a ref in a lower layer", name))
     return found
@@ -79,11 +95,13 @@ def _refs(subject: Subject) -> Answer:
 def _remotes(subject: Subject) -> Answer:
     found = []
     for repository in subject.view.repositories.values():
-        for text in _both(repository, "config"):
-            for line in re.findall(
-                r"(?mi)^\s*(?:\[remote .*\]|url\s*=.*|pushurl\s*=.*|\[submodule .*\])", text
-            ):
-                found.append(_said(subject, repository, "config", "a remote", line.strip()))
+        names = (*repository.kept, *repository.ghosts)
+        old = {name for name in names if name.startswith(("remotes/", "branches/"))}
+        for name in ("config", "config.worktree", *sorted(old)):
+            for text in _both(repository, name):
+                lines = [text] if name.startswith("branches/") else _REMOTE.findall(text)
+                for line in lines:
+                    found.append(_said(subject, repository, name, "a remote", line.strip()))
     return found
 
 
@@ -92,20 +110,37 @@ def _reflog(subject: Subject) -> Answer:
     for repository in subject.view.repositories.values():
         for place in (repository.kept, repository.ghosts):
             for name, text in place.items():
-                if name.startswith("logs/") and text.strip():
+                if name.startswith("logs/") and text.strip() and not _only_head(repository, text):
                     line = text.strip().splitlines()[-1]
                     found.append(_said(subject, repository, name, "a reflog", line))
     return found
 
 
+def _only_head(repository: Repository, text: str) -> bool:
+    """Whether a reflog tells only that the one commit was made."""
+    first, second = (*text.split(), "", "")[:2]
+    return (
+        len(text.strip().splitlines()) == 1
+        and first != ""
+        and not first.strip("0")
+        and second == repository.head()
+    )
+
+
 def _heads(subject: Subject) -> Answer:
-    return [
-        _said(subject, repository, name, "left by an earlier git command", text.strip())
-        for repository in subject.view.repositories.values()
-        for name in _HEADS
-        for text in _both(repository, name)
-        if text.strip()
-    ]
+    found = []
+    for repository in subject.view.repositories.values():
+        left = {n for n in (*repository.kept, *repository.ghosts) if n.startswith(_UNDERWAY)}
+        for name in (*_HEADS, *sorted(left)):
+            for text in _both(repository, name):
+                if text.strip():
+                    what = "left by an earlier git command"
+                    found.append(_said(subject, repository, name, what, text.strip()))
+        for text in _both(repository, "COMMIT_EDITMSG"):
+            if _CHANGE.search(text):
+                what = "a commit's message that names a change"
+                found.append(_said(subject, repository, "COMMIT_EDITMSG", what, text.strip()))
+    return found
 
 
 def _unreachable(subject: Subject) -> Answer:
@@ -117,8 +152,7 @@ def _unreachable(subject: Subject) -> Answer:
         starts += [blob for _, blob in repository.index]
         lost = sorted(set(repository.objects) - repository.reachable(starts))
         # git always knows the empty tree and blob; an image may store them for no commit
-        lost = [i for i in lost if i not in ("4b825dc642cb6eb9a060e54bf8d69288fbee4904",
-                                             "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391")]  # fmt: skip
+        lost = [i for i in lost if i not in _EMPTY]
         if lost:
             kinds = ", ".join(f"{repository.objects[i][0]} {i[:12]}" for i in lost[:6])
             what = f"{len(lost)} objects that HEAD does not reach"
@@ -193,11 +227,15 @@ def _fixed_blobs(subject: Subject) -> Answer:
     for file in files:
         if len(file.new_blob) >= 7 and set(file.new_blob) != {"0"}:
             wanted[file.new_blob] = file.path
+    own = _own(subject)
+    tracked = [(blob, path) for path, blob in own.index] if own else []
     found = []
     for repository in subject.view.repositories.values():
         for identity in repository.objects:
             for blob, path in wanted.items():
-                if identity.startswith(blob):
+                if identity.startswith(blob) and identity not in _EMPTY:
+                    if any(it == identity and at != path for it, at in tracked):
+                        continue  # the base has the same content elsewhere: copied or moved
                     name = f"objects/{identity[:2]}/{identity[2:]}"
                     found.append(_said(subject, repository, name, f"{path} as patched", identity))
     return found
@@ -215,7 +253,9 @@ def _work_tree(subject: Subject) -> Answer:
         shown = subject.view.final.get(whole)
         if shown is None:
             found.append((path, 0, "tracked, but not in the work tree"))
-        elif shown[1].kind == "f" and shown[1].blob and shown[1].blob != blob and not filtered:
+        elif filtered or shown[1].kind != "f" or not shown[1].blob:
+            continue
+        elif not is_blob(shown[1].blob, blob):
             found.append((path, shown[0], "differs from what is committed"))
     return [
         LeakFinding(path=f"{subject.view.workdir}/{path}", layer=layer, what=what, excerpt=path)

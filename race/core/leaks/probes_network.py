@@ -15,16 +15,19 @@ from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
 from race.core.sealed import CONFIG, LeakFinding
 
 _PROXY = re.compile(
-    r"(?i)^((https?|ftp|all|socks|no)_proxy|(pip|uv)_(index_url|extra_index_url|proxy|default_index))=(.+)"
+    r"(?i)^((https?|ftp|all|socks|no)_proxy|(pip|uv)_(extra_)?(index|index_url|proxy|default_index)"
+    r"|npm_config_(registry|proxy|https_proxy)|goproxy)=(.+)"
 )
 _PROXY_LINE = re.compile(
-    r"(?im)^\s*(?:export\s+)?((?:https?_proxy|all_proxy|ftp_proxy|proxy|index-url|extra-index-url|index_url)"
-    r"\s*[=:]\s*\S+|Acquire::\S*proxy\S*\s+\S+)"
+    r"(?im)^\s*(?:export\s+)?((?:https?_proxy|all_proxy|ftp_proxy|proxy|index-url|extra-index-url|index_url"
+    r"|extra_index_url|(?:pip|uv)_\w*index\w*|registry|https-proxy|default-index)"
+    r"\s*[=:]\s*\S+|Acquire::\S*proxy\S*\s+\S+)|\"https?Proxy\"\s*:\s*\"[^\"]+\""
 )  # fmt: skip
 
 _SETTINGS = re.compile(
     r"(^|/)(pip\.conf|\.gitconfig|gitconfig|\.pydistutils\.cfg|\.condarc|\.curlrc|\.wgetrc|config)$"
-    r"|^/etc/(environment|profile\.d/|apt/apt\.conf)"
+    r"|^/etc/(environment|profile$|profile\.d/|bash\.bashrc|apt/apt\.conf)|/uv\.toml$|/\.docker/config\.json$"
+    r"|/\.(bashrc|bash_profile|profile|zshrc|zshenv|npmrc|pypirc)$"
 )
 
 
@@ -39,9 +42,10 @@ def _proxies(subject: Subject) -> Answer:
     for number, path, text in subject.view.kept():
         if subject.view.below(path) is not None or not _SETTINGS.search(path):
             continue
-        for match in _PROXY_LINE.findall(text):
+        for match in _PROXY_LINE.finditer(text):
             what = "a proxy or package index in a settings file"
-            found.append(LeakFinding(path=path, layer=number, what=what, excerpt=_safe(match)))
+            said = match.group().strip()
+            found.append(LeakFinding(path=path, layer=number, what=what, excerpt=_safe(said)))
     return found
 
 

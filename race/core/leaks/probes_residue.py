@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from race.core.leaks.forms import printable
 from race.core.leaks.layers import Entry
 from race.core.leaks.probes_times import TIMES
 from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
@@ -13,11 +14,15 @@ from race.core.sealed import LeakFinding
 _SITE = re.compile(r"/(site-packages|dist-packages)/")
 _SYSTEM = re.compile(r"^/(usr|lib|lib64|bin|sbin|etc|opt|var/lib|proc|sys|dev|boot)/")
 _HISTORY = re.compile(
-    r"/\.?(bash|zsh|sh|ash|python|node_repl|sqlite|psql|lesshst|viminfo|mysql)_?history$|/\.(viminfo|lesshst)$"
+    r"/\.?(bash|zsh|sh|ash|fish|python|node_repl|sqlite|psql|lesshst|viminfo|mysql)_?history$"
+    r"|/\.(viminfo|lesshst)$|/\.ipython/.*history\.sqlite$|/nvim/shada/|/\.aider[^/]*history[^/]*$"
 )
-_REJECT = re.compile(r"(\.rej|\.orig|\.patch|\.diff|\.bak|\.swp|\.swo|~|\.mbox)$")
+_REJECT = re.compile(
+    r"(\.rej|\.orig|\.patch|\.diff|\.bak|\.sw[a-p]|\.kate-swp|~|\.mbox)$|/\.?#[^/]+#?$"
+    r"|_(BACKUP|BASE|LOCAL|REMOTE)_\d+\.[^/]+$"
+)
 _LOCK = re.compile(
-    r"(^|/)(uv\.lock|poetry\.lock|pdm\.lock|Pipfile\.lock|pylock(\.[^/]+)?\.toml|requirements\.lock)$"
+    r"(^|/)(uv\.lock|poetry\.lock|pdm\.lock|Pipfile\.lock|pylock(\.[^/]+)?\.toml|requirements\.lock|conda-lock\.ya?ml|pixi\.lock)$"
 )
 _WHEEL = re.compile(r"\.(whl|egg)$|/[^/]+-\d[^/]*\.tar\.(gz|bz2|xz)$|/[^/]+-\d[^/]*\.zip$")
 _PIP_CACHE = re.compile(
@@ -25,10 +30,12 @@ _PIP_CACHE = re.compile(
 )
 _ATTEMPT = re.compile(
     r"^/(submission|trajector|logs/(agent|verifier|artifacts)|solution|tests/test\.sh|eval\.sh|patch\.diff"
-    r"|soma|run_tests\.sh)|/(preds\.json|[^/]*\.traj\.json|solve\.sh|eval\.sh|model\.patch|gold[^/]*\.(patch|diff)"
+    r"|soma|run_tests\.sh)|/\.(claude|codex|openhands|swe-agent|cursor|aider)[^/]*(/|$)"
+    r"|/(preds\.json|[^/]*\.traj(\.json)?|run_instance\.log|solve\.sh|eval\.sh|model\.patch|gold[^/]*\.(patch|diff)"
     r"|test_output\.txt|soma-agent\.patch|report\.json|solution\.(sh|py|patch|diff))$"
 )
 _HASHED = re.compile(r"(?m)^Version:\s*(\S*?[+.]g?([0-9a-f]{7,40})\S*)\s*$")
+_TEST_RUN = re.compile(r"^/(tmp|var/tmp)/pytest-of-[^/]+(/|$)")
 _TELLING = re.compile(r"^/(root|home/[^/]+)/.*|^/[^/]+$|^/(var/log|srv|mnt|media|workspace|build)/.+")
 _NOTES = re.compile(r"\.(sh|py|log|txt|patch|diff|md|ipynb|jsonl?|toml|ya?ml|out|err)$")
 _SKELETON = re.compile(
@@ -39,11 +46,20 @@ _SHIPPED = re.compile(
     r"^/usr/(share/python-wheels|lib/python[^/]*/ensurepip|local/lib/python[^/]*/ensurepip)/"
     r"|/ensurepip/_bundled/|/(virtualenv/seed|test/wheeldata|setuptools/_vendor)/"
 )
+_NAMED_VERSION = re.compile(r"/[^/]*\+g?[0-9a-f]{7,40}[^/]*\.(dist|egg)-info/")
+_FROM_COMMIT = re.compile(r"commit_id|/(archive|tarball|zipball|tar\.gz|zip)/[0-9a-f]{7,40}\b")
 _COMMIT = re.compile(
     r"[+.]g[0-9a-f]{7,40}\b|commit_id\w*\s*(:[^=]*)?=\s*['\"]g?[0-9a-f]{7,40}|'g[0-9a-f]{7,40}'"
 )
+_CREDENTIALS = re.compile(
+    r"/\.(netrc|git-credentials|pypirc)$|/\.docker/config\.json$|/\.ssh/(id_[a-z0-9]+|[^/]+\.pem)$"
+    r"|/\.aws/credentials$|/\.config/gh/hosts\.yml$"
+)
+_LIST_OF_CHANGES = re.compile(r"(^|/)(CHANGE|HISTORY|NEWS|RELEASE)[^/]*$", re.IGNORECASE)
 _NEWS = re.compile(
-    r"(^|/)(news|newsfragments|changes|changelog\.d|changelogs|towncrier|releasenotes)/[^/]+$", re.I
+    r"(^|/)(news|newsfragments|\.?changes|\.changeset|changelog\.d|changelogs|towncrier|release-?notes)/"
+    r"([^/]+/)?[^/]+$",
+    re.IGNORECASE,
 )
 
 
@@ -82,7 +98,13 @@ def _history(subject: Subject) -> Answer:
 def _temporary(subject: Subject) -> Answer:
     places = ("/tmp/", "/var/tmp/", "/dev/shm/", "/run/user/")
     found = ((n, e) for n, e in _seen(subject) if e.size and e.path.startswith(places))
-    return _listed(found, "left in a temporary folder")
+    runs = (
+        (number, entry)
+        for number, layer in enumerate(subject.view.layers)
+        for entry in layer.entries
+        if entry.kind == "d" and _TEST_RUN.search(entry.path)
+    )
+    return [*_listed(found, "left in a temporary folder"), *_listed(runs, "a folder of a test run")]
 
 
 def _home(subject: Subject) -> Answer:
@@ -96,7 +118,8 @@ def _home(subject: Subject) -> Answer:
         and not _SKELETON.search(e.path)
         and subject.view.below(e.path) is None
     )
-    return _listed(found, "a script, log or note left behind")
+    secret = ((n, e) for n, e in _seen(subject) if e.size and _CREDENTIALS.search(e.path))
+    return [*_listed(found, "a script, log or note left behind"), *_listed(secret, "a key or password")]
 
 
 def _rejects(subject: Subject) -> Answer:
@@ -168,8 +191,15 @@ def _wheels(subject: Subject) -> Answer:
 
 
 def _versions(subject: Subject) -> Answer:
-    found = []
+    found = list[LeakFinding]()
     tracked = _tracked(subject)
+    packages = {step for path in subject.wanted.product_paths for step in path.split("/")[:-1]} - {"src"}
+    for number, entry in _seen(subject):
+        match = _NAMED_VERSION.search(entry.path)
+        if match:
+            what = "a folder of a version that carries a commit id"
+            path = entry.path[: match.end() - 1]
+            found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group()[1:-1]))
     for number, path, text in subject.view.kept():
         if path.endswith(("/METADATA", "/PKG-INFO")):
             head = text.split("\n\n", 1)[0]
@@ -178,12 +208,13 @@ def _versions(subject: Subject) -> Answer:
                 what = "a version that carries a commit id"
                 found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group(1)))
         below = subject.view.below(path)
-        if path.endswith("version.py") and below is not None and below not in tracked:
+        installed = bool(_SITE.search(path)) and path.split("/")[-2] in packages
+        if path.endswith("version.py") and (installed or (below is not None and below not in tracked)):
             match = _COMMIT.search(text)
             if match:
                 what = "a generated version with a commit id"
                 found.append(LeakFinding(path=path, layer=number, what=what, excerpt=match.group()))
-        if path.endswith("/direct_url.json") and "commit_id" in text:
+        if path.endswith("/direct_url.json") and _FROM_COMMIT.search(text):
             what = "an installation record with a commit id"
             found.append(LeakFinding(path=path, layer=number, what=what, excerpt=text[:160]))
     return found
@@ -209,7 +240,9 @@ def _news(subject: Subject) -> Answer:
     """News fragments named after the pull request or its issues."""
     if not subject.numbers:
         return NotChecked("no pull request or issue number was given")
-    found = []
+    found = list[LeakFinding]()
+    if not subject.wanted.base_known:
+        found += _told_changes(subject)
     for number, entry in _seen(subject):
         below = subject.view.below(entry.path)
         if below is None or not _NEWS.search(below):
@@ -220,6 +253,22 @@ def _news(subject: Subject) -> Answer:
                 what = f"a news entry about #{pr}"
                 found.append(LeakFinding(path=entry.path, layer=number, what=what, excerpt=stem))
     return found
+
+
+def _told_changes(subject: Subject) -> Iterator[LeakFinding]:
+    """Lists of changes in the tree that name the pull request or its issues."""
+    numbers = "|".join(map(re.escape, subject.numbers))
+    for number, path, text in subject.view.kept():
+        below = subject.view.below(path)
+        match = re.search(rf"(?<![\w/])#(?:{numbers})\b|/(?:pull|issues)/(?:{numbers})\b", text)
+        if below is not None and match and _LIST_OF_CHANGES.search(below):
+            what = f"a list of changes that names {match.group()}"
+            yield LeakFinding(path=path, layer=number, what=what, excerpt=_around(text, match.start()))
+
+
+def _around(text: str, at: int) -> str:
+    """The line of a place."""
+    return printable(text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0].encode())
 
 
 PROBES = (

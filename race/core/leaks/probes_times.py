@@ -17,7 +17,8 @@ from race.core.leaks.probing import Answer, Probe, Subject
 from race.core.sealed import LeakFinding
 
 TOGETHER = 2
-"""Seconds within which files are written by one step."""
+"""Seconds within which files are written by one step; where nearly all have one and the same time,
+a second tells, too, unless chance may do that."""
 
 USUAL = 0.9
 """The share of the tree that has the usual time, for others to stand out from it."""
@@ -70,12 +71,13 @@ def _words(chance: float) -> str:
 def singled_out(times: dict[str, int], touched: Iterable[str]) -> dict[str, float]:
     """The patched files that the times of a tree point at, and how often chance does the same."""
     patched = set(touched)
-    strays = _strays(times, len(patched))
-    told = patched & strays
-    if told and len(times) - len(strays) >= USUAL * len(times) - len(patched):
-        chance = _drawn(len(times), len(strays), len(patched), len(told))
-        if told == strays or chance <= RARE_STRAY:
-            return dict.fromkeys(told, chance)
+    for together, most in ((TOGETHER, 1.0), (0, RARE_STRAY)):
+        strays = _strays(times, len(patched), together)
+        told = patched & strays
+        if told and len(times) - len(strays) >= USUAL * len(times) - len(patched):
+            chance = _drawn(len(times), len(strays), len(patched), len(told))
+            if chance <= (most if told == strays else RARE_STRAY):
+                return dict.fromkeys(told, chance)
     others = [mtime for path, mtime in times.items() if path not in patched]
     found: dict[str, float] = {}
     for end in (
@@ -88,12 +90,12 @@ def singled_out(times: dict[str, int], touched: Iterable[str]) -> dict[str, floa
     return found
 
 
-def _strays(times: dict[str, int], most: int) -> set[str]:
-    """Files that were written with at most so many others, all steps of writing apart."""
+def _strays(times: dict[str, int], most: int, together: int) -> set[str]:
+    """Files that were written with at most so many others, all steps of writing further apart."""
     found: set[str] = set()
     step: list[str] = []
     for path in sorted(times, key=lambda path: times[path]):
-        if step and times[path] - times[step[-1]] > TOGETHER:
+        if step and times[path] - times[step[-1]] > together:
             found |= set(step) if len(step) <= most else set()
             step = []
         step.append(path)

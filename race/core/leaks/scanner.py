@@ -8,14 +8,25 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from race.core.leaks.bytecode import is_code, names_in, source_size, telling
+from race.core.leaks.disguise import UNDO
+from race.core.leaks.encoded import SHORTEST_RUN
 from race.core.leaks.forms import excerpt_of, printable
 from race.core.leaks.fragments import Fragment, Wanted
-from race.core.leaks.gitstore import LOOSE, PACK, GitObject, blob_id, loose_object, packed_objects
+from race.core.leaks.gitstore import (
+    LOOSE,
+    PACK,
+    GitObject,
+    bare_object,
+    blob_ids,
+    loose_object,
+    packed_objects,
+)
+from race.core.leaks.kinds import RANDOM, closed_kind, kind_of, looks_random, pack_start
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.needles import Needles
 from race.core.leaks.places import is_cache, is_control
 from race.core.leaks.shapes import SUFFIXES
-from race.core.leaks.unpack import closed_kind, kind_of, pack_start, parts
+from race.core.leaks.unpack import parts
 
 BATCH_BYTES = 2 * 2**20
 BATCH_FILES = 600
@@ -72,10 +83,14 @@ class LayerScanner:
         self._fragments = wanted.fragments
         self._needles = needles or Needles.of(wanted)
         self._workdir = "/" + workdir.strip("/") + "/"
+        self._names = tuple(fragment.text for fragment in wanted.names)
         self._touched = {self._workdir + p for p in wanted.product_paths | wanted.test_paths}
         self._stems = {
             p.rsplit("/", 1)[-1].rsplit(".", 1)[0] for p in wanted.product_paths | wanted.test_paths
         }
+        self._tails = sorted(
+            "/".join(p.rsplit(".", 1)[0].split("/")[-2:]) for p in wanted.product_paths if "/" in p
+        )
         self._batch: list[_Item] = []
         self._bytes = 0
         self.most_parts = MOST_PARTS
@@ -92,7 +107,7 @@ class LayerScanner:
             self.scan.entries.append(entry)
             return
         if entry.path.startswith(self._workdir) and "/.git/" not in entry.path:
-            entry = replace(entry, blob=blob_id(data))
+            entry = replace(entry, blob=blob_ids(data))
         self.scan.entries.append(entry)
         if len(data) <= _KEPT_LIMIT and (entry.path in self._touched or is_control(entry.path)):
             self.scan.kept[entry.path] = data.decode("latin-1")
@@ -111,12 +126,20 @@ class LayerScanner:
 
     def window(self, window: bytes) -> dict[int, tuple[str, bool]]:
         """Fragments in a piece of a large file: number -> (excerpt, exact)."""
-        numbers = (
-            n
-            for n in self._needles.found([window]).get(0, ())
-            if self._holds(self._fragments[n], window)
-        )
-        return {number: self._excerpt(number, window) for number in numbers}
+        found, disguised = self._needles.found([window])
+        held = {
+            number: self._excerpt(number, window)
+            for number in found.get(0, ())
+            if self._holds(self._fragments[number], window)
+        }
+        for how in sorted(disguised.get(0, ())):
+            plain = UNDO[how](window, self._names)
+            held |= {
+                number: (self._excerpt(number, plain)[0], False)
+                for number in self._needles.found([plain])[0].get(0, ())
+                if number not in held and self._holds(self._fragments[number], plain)
+            }
+        return held
 
     def streamed(self, entry: Entry, first: bytes, found: dict[int, tuple[str, bool]]) -> None:
         """A large file that was searched in windows, with what they gave."""
@@ -125,13 +148,15 @@ class LayerScanner:
             listed = tuple((n, *found[n]) for n in sorted(found))
             self.scan.hits.append(Hit(entry.path, "", (), listed))
         kind = kind_of(first) or closed_kind(first) or ("git pack" if pack_start(first) == 0 else "")
+        kind = kind or ("" if b"\0" in first else "text")
         if kind:
             why = f"{kind} of {entry.size} bytes: searched as it is, too large to be unpacked"
             self.scan.unread.append((entry.path, why))
 
     def finish(self, digest: str, size: int) -> LayerScan:
         """Search what is left and give the scan."""
-        self._flush()
+        while self._batch or self._codes:
+            self._flush()
         self._paths()
         self.scan.digest, self.scan.size = digest, size
         return self.scan
@@ -139,7 +164,7 @@ class LayerScanner:
     def _paths(self) -> None:
         """Pieces of the fix and names of hidden tests in the names of files and the targets of links."""
         texts = [(e.path, text.encode()) for e in self.scan.entries for text in (e.path, e.link) if text]
-        for index, numbers in self._needles.found([text for _, text in texts]).items():
+        for index, numbers in self._needles.found([text for _, text in texts])[0].items():
             path, text = texts[index]
             real = sorted(n for n in numbers if self._holds(self._fragments[n], text))
             if real and path not in self._touched:
@@ -176,7 +201,9 @@ class LayerScanner:
         closed = closed_kind(item.data)
         if closed:
             self._unread(item, f"{closed}: searched as it is, but not unpacked")
-        if len(item.data) < 56:
+        elif not item.inside and looks_random(item.data):
+            self._unread(item, RANDOM)
+        if len(item.data) < SHORTEST_RUN and not kind_of(item.data):
             return
         for part in parts(item.data):
             self._parts_left -= 1
@@ -189,7 +216,10 @@ class LayerScanner:
                 return
             if part.cut:
                 self._unread(item, f"{part.how} {part.name}: not read whole")
-            if part.data:
+            bare = bare_object(part.data) if part.how == "zlib" else None
+            if bare is not None:
+                self._git_object(item, "", bare, depth)
+            elif part.data:
                 inside = f"{item.inside}!{part.name}" if item.inside else part.name
                 self._take(_Item(item.path, inside, (*item.how, part.how), part.data), depth - 1)
 
@@ -211,8 +241,10 @@ class LayerScanner:
     def _flush(self) -> None:
         """Search the batch."""
         batch, self._batch, self._bytes = self._batch, [], 0
-        found = self._needles.found([item.data for item in batch])
+        found, disguised = self._needles.found([item.data for item in batch])
         for index, item in enumerate(batch):
+            for how in sorted(disguised.get(index, set()) - set(item.how)):
+                self._undo(item, how)
             numbers = found.get(index, set())
             if self._needles.shapes and item.name.endswith(SUFFIXES):
                 numbers = numbers | set(self._needles.shapes.find(item.data))
@@ -221,7 +253,14 @@ class LayerScanner:
         codes, self._codes = self._codes, []
         for item, names in zip(codes, self._needles.names.find([c.data for c in codes]), strict=True):
             if telling(names):
-                self._keep_compiled(item, names)
+                self._keep_compiled(item, names, item.name.split(".", 1)[0])
+
+    def _undo(self, item: _Item, how: str) -> None:
+        """Queue what a text says without a disguise in which a line or name was found."""
+        plain = UNDO[how](item.data, self._names)
+        if plain:
+            inside = f"{item.inside}!{how}" if item.inside else how
+            self._batch.append(_Item(item.path, inside, (*item.how, how), plain, item.git_id))
 
     def _record(self, item: _Item, numbers: set[int]) -> None:
         real = sorted(n for n in numbers if self._holds(self._fragments[n], item.data))
@@ -247,8 +286,7 @@ class LayerScanner:
             return True
         before = b"" if fragment.text.startswith(b":") else rb"(?<![A-Za-z0-9_])"
         pattern = before + re.escape(fragment.text) + rb"(?![A-Za-z0-9_])"
-        plain = data.replace(b"\0", b"")
-        if re.search(pattern, plain, re.IGNORECASE):
+        if any(re.search(pattern, text, re.IGNORECASE) for text in (data, data.replace(b"\0", b""))):
             return True
         return len(fragment.text) < 256 and bytes([len(fragment.text)]) + fragment.text in data
 
@@ -264,19 +302,35 @@ class LayerScanner:
         code = is_code(item.data, name)
         if not code and (not is_cache(item.path) or "git-object" in item.how):
             return
-        if name.split(".", 1)[0] not in self._stems:
+        stem = name.split(".", 1)[0]
+        if stem not in self._stems:
             if code:
                 self._codes.append(item)
-            return
+                return
+            stem = next(
+                (tail.rsplit("/", 1)[-1] for tail in self._tails if tail.encode() in item.data), ""
+            )
+            if not stem:
+                return
         words = self._wanted.identifiers
         if code:
-            self._keep_compiled(item, names_in(words, item.data))
+            self._keep_compiled(item, names_in(words, item.data), stem)
         else:
-            held = (word.decode("latin-1") for word in words if b'"' + word + b'"' in item.data)
-            self._keep_compiled(item, tuple(sorted(held)))
+            held = (word.decode("latin-1") for word in words if _whole(word, item.data))
+            self._keep_compiled(item, tuple(sorted(held)), stem)
 
-    def _keep_compiled(self, item: _Item, names: tuple[str, ...]) -> None:
+    def _keep_compiled(self, item: _Item, names: tuple[str, ...], stem: str) -> None:
         code = is_code(item.data, item.name)
         size = source_size(item.data) if code else -1
-        stem = item.name.split(".", 1)[0]
         self.scan.compiled.append(Compiled(item.path, item.inside, stem, size, names, code))
+
+
+def _whole(word: bytes, data: bytes) -> bool:
+    """Whether a cache holds a word that is not a part of a longer one."""
+    at = data.find(word)
+    while at >= 0:
+        around = data[at - 1 : at] + data[at + len(word) : at + len(word) + 1]
+        if not any(chr(c).isalnum() or c == 95 for c in around):
+            return True
+        at = data.find(word, at + 1)
+    return False

@@ -95,12 +95,14 @@ class TarMember:
         return self.reader.pieces(self.size)
 
 
-_OWN = frozenset(
-    ("path", "linkpath", "size", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname", "hdrcharset")
-)
+_OWN = frozenset(("path", "linkpath", "size", "mtime", "atime", "ctime", "uid", "gid", "hdrcharset"))
 """What a pax header says of a member itself; everything else is somebody's remark."""
 
-_KINDS = {"0": "f", "\0": "f", "7": "f", "1": "h", "2": "l", "5": "d"}
+_KINDS = {"1": "h", "2": "l", "3": "o", "4": "o", "5": "d", "6": "o"}
+"""What is not a file; every other kind has content, as a file has, and is read as one."""
+
+_SPARSE_MORE, _SPARSE_BLOCK_MORE = 482, 504
+"""Where a head of GNU's sparse files, and a block after it, says that another block follows."""
 
 
 def members(reader: ByteReader) -> Iterator[TarMember]:
@@ -132,16 +134,24 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
             changed = int(float(pax["mtime"])) if "mtime" in pax else _number(head[136:148])
         except ValueError as error:
             raise Accident("the engine's stream is no tar archive") from error
-        kind = _KINDS.get(flag, "o")
+        kind = _KINDS.get(flag, "f")
+        more = flag == "S" and head[_SPARSE_MORE] != 0
+        while more:
+            block = reader.read(BLOCK)
+            more = len(block) == BLOCK and block[_SPARSE_BLOCK_MORE] != 0
         member = TarMember(
-            name=_text(pax.get("path", b"")) or long_name or _text(name),
+            name=_text(pax.get("GNU.sparse.name") or pax.get("path", b"")) or long_name or _text(name),
             kind=kind,
             size=size if kind == "f" else 0,
             mtime=changed,
             mode=_number(head[100:108]),
             link=_text(pax.get("linkpath", b"")) or long_link or _text(head[157:257].split(b"\0", 1)[0]),
             reader=reader,
-            attributes=b"\n".join(pax[key] for key in pax if key not in _OWN),
+            attributes=b"\n".join(
+                key.encode() + b"=" + value
+                for key, value in pax.items()
+                if key not in _OWN and not key.startswith("GNU.sparse.")
+            ),
         )
         long_name = long_link = ""
         pax = {}

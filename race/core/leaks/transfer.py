@@ -69,6 +69,6 @@ def _shown(content: bytes) -> bytes:
 
 def _meant(match: re.Match[bytes]) -> bytes:
     what = match.group(1)
-    if what[:1].isdigit():
+    if what[:1] in (b"0", b"1", b"2", b"3", b"4", b"5", b"6", b"7"):
         return bytes([int(what, 8) & 255])
     return _NAMED.get(what, b"" if what.endswith(b"\n") else what)

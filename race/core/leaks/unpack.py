@@ -9,42 +9,29 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import html
 import io
 import lzma
-import re
 import sqlite3
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import zstandard
 
-from race.core.leaks.base85 import base85_runs
+from race.core.leaks.base85 import base85_runs, git_binaries
+from race.core.leaks.disguise import undone
+from race.core.leaks.dumps import dump_runs
 from race.core.leaks.encoded import SHORTEST_RUN, runs
+from race.core.leaks.hidden import streams, zip_members, zlib_row
+from race.core.leaks.kinds import PROGRAMS, SKIPPED, kind_of
 from race.core.leaks.transfer import pdf_streams, transfer_runs
 
 PART_LIMIT = 32 * 2**20
 MEMBER_LIMIT = 20_000
-
-OPENED = (
-    "git objects, packs and bundles", "zip and wheels", "tar", "Debian packages", "gzip", "bzip2", "xz",
-    "Zstandard", "zlib", "SQLite", "HTML and XML", "archives behind scripts and programs",
-    "deflated streams of PDF", "base64", "base32", "hexadecimal", "base85 and ascii85", "uuencode",
-    "quoted-printable", "percent signs",
-)  # fmt: skip
-"""What is taken apart, in words for the audit's page."""
-
-NOT_OPENED = (
-    "7-Zip, RAR, LZ4, lzip, cabinet, xar, compress, squashfs and encrypted archives (named where met)",
-    "compressed files of more than 24 MiB (named where met)",
-    "encodings other than these, and base85 within binary files",
-    "compressed streams within images and programs, and within a PDF those that are not deflated",
-)
-"""What is searched as it lies, but not taken apart."""
 
 _STEP = 1024
 _MOST_TABLES, _MOST_CELLS = 500, 2000
@@ -52,8 +39,9 @@ _MOST_TABLES, _MOST_CELLS = 500, 2000
 
 @dataclass(frozen=True)
 class Part:
-    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, appended, pdf,
-    markup, sqlite, base64, base32, hex, base85, uuencode, quoted-printable or percent."""
+    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, pdf,
+    markup, colours, wide letters, EBCDIC, sqlite, base64, base32, hex, base85, uuencode,
+    quoted-printable, percent, numbers or escapes."""
 
     how: str
     name: str
@@ -86,6 +74,8 @@ def inflate(data: bytes, limit: int = PART_LIMIT) -> tuple[bytes, bool]:
 def _zstd(data: bytes) -> Part:
     """All frames of a Zstandard stream, fed in small steps: a block of three bytes may give 128 KiB."""
     pieces, size, at = list[bytes](), 0, 0
+    while data[at + 1 : at + 4] == SKIPPED and len(data) >= at + 8:
+        at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
     decoder = zstandard.ZstdDecompressor().decompressobj()
     try:
         while at < len(data) and size <= PART_LIMIT:
@@ -103,7 +93,19 @@ def _zstd(data: bytes) -> Part:
 
 
 def _zip(data: bytes) -> Iterator[Part]:
+    """Members by the list at the end, then those that it does not name."""
+    known = set[int]()
+    try:
+        yield from _listed(data, known)
+    except (zipfile.BadZipFile, OSError, ValueError):
+        yield Part("zip", "list of members", b"", cut=True)
+    for found in zip_members(data, known, PART_LIMIT):
+        yield Part(*found)
+
+
+def _listed(data: bytes, known: set[int]) -> Iterator[Part]:
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        known |= {info.header_offset for info in archive.infolist()}
         for count, info in enumerate(archive.infolist()):
             if count >= MEMBER_LIMIT:
                 yield Part("zip", f"{info.filename} and what follows it", b"", cut=True)
@@ -143,15 +145,13 @@ def _ar(data: bytes) -> Iterator[Part]:
 
 
 def _appended(data: bytes) -> Iterator[Part]:
-    """An archive behind a script or a program: a zip by its end, a stream by how it begins."""
-    if data.rfind(b"PK\x05\x06", -(2**16 + 22)) >= 0:
+    """What lies behind a script, a program or a picture: a zip by its end or the heads of its
+    members, a stream by how it begins."""
+    if data.startswith(PROGRAMS) and data.rfind(b"PK\x05\x06", -(2**16 + 22)) >= 0:
         yield from _zip(data)
         return
-    if data.startswith(b"#!"):
-        for magic in _STREAMS:
-            at = data.find(magic)
-            if at > 0:
-                yield Part("appended", f"at byte {at}", data[at:])
+    for found in chain(zip_members(data, set(), PART_LIMIT), streams(data, PART_LIMIT)):
+        yield Part(*found)
 
 
 def _sqlite(data: bytes) -> Iterator[Part]:
@@ -189,68 +189,6 @@ def _table(connection: sqlite3.Connection, table: str) -> Iterator[Part]:
     yield Part("sqlite", table, b"\n".join(cells), cut=size > PART_LIMIT or alone >= _MOST_CELLS)
 
 
-_MAGIC = {
-    b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",
-    b"\x1f\x8b": "gzip",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\x00": "xz",
-    b"]\x00\x00": "xz",
-    b"SQLite format 3\x00": "sqlite",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"!<arch>\ndebian-binary": "ar",
-}
-_CLOSED = {
-    b"7z\xbc\xaf\x27\x1c": "7-zip",
-    b"Rar!\x1a\x07": "rar",
-    b"\x04\x22\x4d\x18": "lz4",
-    b"SQSH": "squashfs",
-    b"hsqs": "squashfs",
-    b"LZIP": "lzip",
-    b"MSCF": "cabinet",
-    b"xar!": "xar",
-    b"\x1f\x9d": "compress",
-}
-_STREAMS = (b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
-_PROGRAMS = (b"#!", b"\x7fELF", b"MZ")
-_MARKUP = re.compile(rb"\A\s*(?:<!doctype html|<html|<\?xml)", re.IGNORECASE)
-_TAG = re.compile(rb"<[^<>]{0,2000}>")
-_FIRST = frozenset(magic[0] for magic in (*_MAGIC, *_CLOSED))
-
-
-def kind_of(data: bytes) -> str:
-    """What a file's first bytes say it is; empty for anything that needs no unpacking."""
-    if not data:
-        return ""
-    first = data[0]
-    if first in _FIRST:
-        kind = next((kind for magic, kind in _MAGIC.items() if data.startswith(magic)), "")
-        if kind:
-            return kind
-    if data[257:262] == b"ustar":
-        return "tar"
-    if first in (0x78, 0x58) and len(data) > 2 and (first << 8 | data[1]) % 31 == 0:
-        return "zlib"
-    return ""
-
-
-def closed_kind(data: bytes) -> str:
-    """The name of a compressed format that cannot be opened here; empty for anything else."""
-    if not data or data[0] not in _FIRST:
-        return ""
-    return next((name for magic, name in _CLOSED.items() if data.startswith(magic)), "")
-
-
-def pack_start(data: bytes) -> int:
-    """Where a git pack starts: at the front, or after a bundle's head; -1 when it is none."""
-    if data.startswith(b"PACK\x00\x00\x00"):
-        return 0
-    if data.startswith((b"# v2 git bundle\n", b"# v3 git bundle\n")):
-        end = data.find(b"\n\nPACK")
-        return end + 2 if end >= 0 else -1
-    return -1
-
-
 def parts(data: bytes) -> Iterator[Part]:
     """What lies one level inside these bytes. A damaged container gives what could be read."""
     kind = kind_of(data)
@@ -269,18 +207,15 @@ def parts(data: bytes) -> Iterator[Part]:
             yield from _ar(data)
         elif kind == "tar":
             yield from _tar(data)
-        elif not kind and data.startswith(_PROGRAMS):
+        elif not kind and (data.startswith(PROGRAMS) or b"\0" in data[:1024]):
             yield from _appended(data)
         elif kind == "sqlite":
             yield from _sqlite(data)
         elif kind == "zlib":
-            content, cut = inflate(data)
+            content, cut = zlib_row(data, PART_LIMIT)
             yield Part("zlib", "content", content, cut)
     except (zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, zlib.error, OSError, ValueError):
         yield Part(kind, "content", b"", cut=kind not in ("zlib", ""))
-    if not kind and _MARKUP.match(data):
-        text = html.unescape(_TAG.sub(b"", data).decode("utf-8", "replace"))
-        yield Part("markup", "text", text.encode())
     if not kind and data.startswith(b"%PDF-"):
         for at, content, cut in pdf_streams(data, PART_LIMIT):
             yield Part("pdf", f"at byte {at}", content, cut)
@@ -289,7 +224,14 @@ def parts(data: bytes) -> Iterator[Part]:
             place = f"at byte {run.at}" if run.at >= 0 else "in a short run"
             yield Part(run.how, place, run.data)
     if not kind and b"\0" not in data[:1024]:
+        for how, content in undone(data):
+            yield Part(how, "text", content)
         for run in transfer_runs(data):
             yield Part(run.how, f"at byte {run.at}", run.data)
+        for run in dump_runs(data):
+            yield Part(run.how, f"at byte {run.at}", run.data)
+        if b"\nGIT binary patch" in data:
+            for at, content in git_binaries(data):
+                yield Part("base85", f"binary patch at byte {at}", content)
         for at, content in base85_runs(data):
             yield Part("base85", f"at byte {at}", content)

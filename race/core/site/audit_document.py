@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from race.core.leaks.unpack import NOT_OPENED, OPENED
+from race.core.leaks.kinds import NOT_OPENED, OPENED
 from race.core.sealed import ImageRecipe, ProbeResult
 from race.core.site.view import ReleaseView, TaskView
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from race.core.leaks.unpack import NOT_OPENED, OPENED
+from race.core.leaks.kinds import NOT_OPENED, OPENED
 from race.core.sealed import ProbeResult
 from race.core.site.audit_document import (
     audited_tasks,
