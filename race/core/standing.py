@@ -28,7 +28,7 @@ Reason = Literal[
 Standing = Literal["passed", "failed", "mixed", "skipped", "expected", "missing", "unknown"]
 
 EXPLAIN: dict[str, str] = {
-    "flaky": "passes in some runs of one cell and fails in others",
+    "flaky": "passes in some runs of one cell and fails in others, if only on a busy machine",
     "unreliable": "passes in some runs without the fix, so an empty submission can pass it",
     "broken": "fails with and without the fix",
     "skipped": "is skipped, which a grader counts as a failure",
