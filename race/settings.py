@@ -12,6 +12,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from race.core.records import Closed, digest
 from race.errors import Malformed, Missing
+from race.files import file_bytes
 
 PERMISSIVE = (
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT", "MIT-0", "PSF-2.0",
@@ -221,7 +222,7 @@ def read_release(folder: Path) -> ReleaseSettings:
     """release.toml of a release folder. Raises Missing without one, Malformed with the place."""
     path = folder / "release.toml"
     try:
-        text = path.read_bytes()
+        text = file_bytes(path)
     except FileNotFoundError as error:
         raise Missing(
             f"{folder} is no release folder: no release.toml; `race init` makes one"

@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from race.core.records import FileRef, StageRecord, canonical, dump, sha256
 from race.errors import Accident, Busy, DiskFull, Malformed, UnknownId, UsageError
+from race.files import file_bytes, json_object
 from race.settings import ReleaseSettings, first_problem, read_release
 
 R = TypeVar("R", bound=StageRecord)
@@ -70,15 +71,10 @@ class TaskFolder:
         """A stage's record, or None when the stage has not run. Malformed names the place."""
         path = self.path / f"{record.stage}.json"
         try:
-            text = path.read_bytes()
+            text = file_bytes(path)
         except FileNotFoundError:
             return None
-        try:
-            value = json.loads(text)
-        except ValueError as error:
-            raise Malformed(path, "", f"not JSON: {error}") from error
-        if not isinstance(value, dict):
-            raise Malformed(path, "", "not an object")
+        value = json_object(path, text)
         stage, schema = value.pop("stage", None), value.pop("schema", None)
         if stage != record.stage:
             raise Malformed(path, "stage", f"expected {record.stage!r}, found {stage!r}")
@@ -103,7 +99,7 @@ class TaskFolder:
     def record_digest(self, stage: str) -> str:
         """SHA-256 of a stage's record file, or an empty string when the stage has not run."""
         try:
-            return sha256((self.path / f"{stage}.json").read_bytes())
+            return sha256(file_bytes(self.path / f"{stage}.json"))
         except FileNotFoundError:
             return ""
 
@@ -116,7 +112,7 @@ class TaskFolder:
         """A file that a record names. Malformed when it is gone or is not what was recorded."""
         path = self.path / ref.path
         try:
-            data = path.read_bytes()
+            data = file_bytes(path)
         except FileNotFoundError as error:
             raise Malformed(path, "", "named by a record, but not there") from error
         if sha256(data) != ref.sha256:
@@ -204,7 +200,7 @@ class Store:
     def read_text(self, name: str) -> bytes | None:
         """A file at the top of the release, or None."""
         try:
-            return (self.folder / name).read_bytes()
+            return file_bytes(self.folder / name)
         except FileNotFoundError:
             return None
 

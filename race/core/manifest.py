@@ -10,7 +10,7 @@ and the manifest needs the folder alone; comparing images by id needs an engine 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field
@@ -55,7 +55,7 @@ class Manifest(Closed):
     files: dict[str, ManifestFile]
     images: dict[str, dict[str, ManifestImage]]
     digest: str = Field(default="", pattern=r"^([0-9a-f]{64})?$")
-    """Of everything else in it; empty in a manifest of before this was kept."""
+    """Of everything else in it; empty while it is being made, which no written one may be."""
 
     def sealed(self) -> Manifest:
         """With the digest of what it says."""
@@ -70,9 +70,11 @@ class Manifest(Closed):
 
     def own_findings(self, text: bytes) -> list[Finding]:
         """Whether the manifest's own bytes are as they were written."""
-        if self.digest and self.digest != self._said():
+        if not self.digest:
+            return [_finding("changed", NAME, "has no digest of what it says")]
+        if self.digest != self._said():
             return [_finding("changed", NAME, "does not say what it said when it was written")]
-        if self.digest and text != self.dump():
+        if text != self.dump():
             return [_finding("changed", NAME, "is spelled in other bytes than it was written in")]
         return []
 
@@ -114,6 +116,11 @@ def differences(
     if sum(_parts(manifest.counts)) != manifest.counts.get("tasks", -1):
         found.append(_finding("counts", NAME, "its counts do not add up to the number of tasks"))
     return found
+
+
+def not_files(names: Iterable[str]) -> list[Finding]:
+    """Findings for links and devices in the folder."""
+    return [_finding("link", name, "is a link or a device, no file of the release") for name in names]
 
 
 def image_differences(
@@ -167,7 +174,8 @@ def _parts(counts: Mapping[str, int]) -> list[int]:
 
 
 def _finding(rule: str, path: str, what: str) -> Finding:
-    return Finding(rule=f"manifest-{rule}", message=f"{path} {what}", place=path)
+    shown = path if path.isprintable() else ascii(path)
+    return Finding(rule=f"manifest-{rule}", message=f"{shown} {what}", place=shown)
 
 
 def read_counts(states: Mapping[str, tuple[str, str]], private: int) -> dict[str, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,11 +17,13 @@ from race.core.manifest import (
     differences,
     engine_differences,
     image_differences,
+    not_files,
     read_counts,
 )
 from race.core.records import Finding
 from race.core.sealed import Sealed
 from race.errors import Malformed, Missing
+from race.files import json_object
 from race.ports import Engine
 from race.settings import first_problem
 from race.store import STAGE_ORDER, Store
@@ -61,12 +62,7 @@ def read_manifest(store: Store) -> Manifest:
     text = store.read_text(NAME)
     if text is None:
         raise Missing(f"{store.folder} has no {NAME}; `race verify {store.folder}` writes it")
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise Malformed(path, "", f"not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise Malformed(path, "", "not an object")
+    value = json_object(path, text)
     schema = value.pop("schema", None)
     if schema != Manifest.schema_version:
         raise Malformed(path, "schema", f"expected {Manifest.schema_version}, found {schema!r}")
@@ -103,6 +99,7 @@ def check_manifest(store: Store, engine: Engine | None = None) -> list[Finding]:
     manifest = read_manifest(store)
     found = manifest.own_findings(store.read_text(NAME) or b"")
     found += differences(manifest, _files(store.folder), _release(store))
+    found += not_files(_odd(store.folder))
     named = {finding.place for finding in found}
     try:
         other = image_differences(manifest, _images(store))
@@ -157,6 +154,17 @@ def _made(store: Store) -> Manifest:
 def _release(store: Store) -> ManifestRelease:
     said = store.settings.release
     return ManifestRelease(name=said.name, version=said.version, canary=said.canary, sample=said.sample)
+
+
+def _odd(folder: Path) -> list[str]:
+    """Links and devices: what stands behind them is not in the release."""
+    odd = (path for path in sorted(folder.rglob("*")) if path.is_symlink() or not _plain(path))
+    names = (path.relative_to(folder).as_posix() for path in odd)
+    return [name for name in names if name.split("/", 1)[0] != LEDGER]
+
+
+def _plain(path: Path) -> bool:
+    return path.is_file() or path.is_dir()
 
 
 def _files(folder: Path) -> dict[str, ManifestFile]:

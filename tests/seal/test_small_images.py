@@ -29,6 +29,10 @@ NAME = "test_concurrent_additions_are_kept"
 SITE = "usr/lib/python3/dist-packages"
 COMMIT = "f8b9f011e548c2c1" * 2 + "f8b9f011"
 ZERO = "0" * 40
+IDENTITY = [
+    *("-c", "user.name=a", "-c", "user.email=a@b.invalid"),
+    *("-c", "core.logAllRefUpdates=false"),
+]
 
 Files = Mapping[str, bytes]
 
@@ -209,6 +213,23 @@ def test_a_folder_of_a_test_run_is_found_though_it_is_empty(workshop, tmp_path: 
     root = workshop.copy(tmp_path / "root")
     (root / f"tmp/pytest-of-root/pytest-0/{NAME[:30]}0").mkdir(parents=True)
     assert "/tmp/pytest-of-root" in found(audit(workshop, [packed(root)]), "temporary-files")
+
+
+def test_a_password_file_that_the_project_tracks_is_no_finding(workshop, tmp_path: Path) -> None:
+    """A fixture of its tests is the base commit's own."""
+    root = with_files(workshop, tmp_path / "r", {"repo/tests/.netrc": b"machine x login y password z\n"})
+    shutil.rmtree(root / G)
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "b"]):
+        identity = [
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b.invalid",
+            "-c",
+            "core.logAllRefUpdates=false",
+        ]
+        subprocess.run(["git", *identity, *words], cwd=root / "repo", check=True)
+    assert not found(audit(workshop, [packed(root)]), "left-over-files")
 
 
 def test_a_packed_ref_of_a_lower_layer_is_found(workshop, tmp_path: Path) -> None:

@@ -118,7 +118,15 @@ def _home(subject: Subject) -> Answer:
         and not _SKELETON.search(e.path)
         and subject.view.below(e.path) is None
     )
-    secret = ((n, e) for n, e in _seen(subject) if e.size and _CREDENTIALS.search(e.path))
+    tracked = _tracked(subject)
+    secret = (
+        (n, e)
+        for n, e in _seen(subject)
+        if e.size
+        and _CREDENTIALS.search(e.path)
+        and not _SITE.search(e.path)
+        and not _is_tracked(subject, e.path, tracked)
+    )
     return [*_listed(found, "a script, log or note left behind"), *_listed(secret, "a key or password")]
 
 
@@ -193,7 +201,8 @@ def _wheels(subject: Subject) -> Answer:
 def _versions(subject: Subject) -> Answer:
     found = list[LeakFinding]()
     tracked = _tracked(subject)
-    packages = {step for path in subject.wanted.product_paths for step in path.split("/")[:-1]} - {"src"}
+    paths = (path.removeprefix("src/").split("/") for path in subject.wanted.product_paths)
+    packages = {steps[0] for steps in paths if len(steps) > 1}
     for number, entry in _seen(subject):
         match = _NAMED_VERSION.search(entry.path)
         if match:
