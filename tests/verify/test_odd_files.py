@@ -17,12 +17,6 @@ from race.cli import run
 SAMPLE = Path(__file__).parents[2] / "tasks" / "sample"
 TASK = "sample__brook-3"
 CHECKED = ["release.toml", "manifest.json", f"{TASK}/seal.json"]
-    "release.toml",
-    "manifest.json",
-    f"{TASK}/fix.patch",
-    f"{TASK}/seal.json",
-    f"{TASK}/verify.json",
-]
 
 
 @pytest.fixture
