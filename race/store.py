@@ -27,8 +27,7 @@ from pydantic import ValidationError
 
 from race.core.records import FileRef, StageRecord, canonical, dump, sha256
 from race.errors import Accident, Busy, DiskFull, Malformed, UnknownId, UsageError
-from race.files import file_bytes, json_object
-from race.settings import ReleaseSettings, first_problem, read_release
+from race.settings import ReleaseSettings, file_bytes, first_problem, json_object, read_release
 
 R = TypeVar("R", bound=StageRecord)
 INSTANCE_ID = re.compile(r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,119}$")

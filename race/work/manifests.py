@@ -23,9 +23,8 @@ from race.core.manifest import (
 from race.core.records import Finding
 from race.core.sealed import Sealed
 from race.errors import Malformed, Missing
-from race.files import json_object
 from race.ports import Engine
-from race.settings import first_problem
+from race.settings import first_problem, json_object
 from race.store import STAGE_ORDER, Store
 from race.work.standing import stands
 

@@ -232,6 +232,14 @@ def test_a_password_file_that_the_project_tracks_is_no_finding(workshop, tmp_pat
     assert not found(audit(workshop, [packed(root)]), "left-over-files")
 
 
+def test_settings_of_a_coverage_tool_are_no_cache(workshop, tmp_path: Path) -> None:
+    """They name modules and common words; and one common word in a cache is none of the fix's own."""
+    data = b'src/tallybook/counter.py\nturnstile entry "Abstract" locked\n'
+    files = {"repo/.coveragerc": data, "repo/.pytest_cache/v/x": b'"src/tallybook/counter.py" locked'}
+    told = audit(workshop, [packed(with_files(workshop, tmp_path / "r", files))])
+    assert not found(told, "tool-caches")
+
+
 def test_a_packed_ref_of_a_lower_layer_is_found(workshop, tmp_path: Path) -> None:
     """A later layer that packs refs anew does not hide the old ones."""
     head = (workshop.clean / G / "refs/heads/main").read_text().strip()

@@ -20,7 +20,7 @@ _CONTROL = re.compile(
 )
 _CACHES = re.compile(
     r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"
-    r"|__pycache__|\.coverage[^/]*|\.testmondata[^/]*|coverage\.(xml|json|lcov)|lcov\.info|htmlcov|\.cache)(/|$)"
+    r"|__pycache__|\.coverage(\.[^/]*)?|\.testmondata[^/]*|coverage\.(xml|json|lcov)|lcov\.info|htmlcov|\.cache)(/|$)"
 )
 
 

@@ -27,6 +27,7 @@ from race.core.leaks.needles import Needles
 from race.core.leaks.places import is_cache, is_control
 from race.core.leaks.shapes import SUFFIXES
 from race.core.leaks.unpack import parts
+from race.core.leaks.weight import bits
 
 BATCH_BYTES = 2 * 2**20
 BATCH_FILES = 600
@@ -37,6 +38,9 @@ DEPTH = 6
 MOST_PARTS = 50_000
 MOST_BYTES = 2**31
 """What one file may unpack to, all its parts together."""
+
+NAMED_ENOUGH = 14.0
+"""Bits of the fix's new names from which a cache tells that only names the file: more than one word."""
 
 EXCERPTS = 6
 OBJECTS_LIMIT = 400_000
@@ -302,8 +306,9 @@ class LayerScanner:
         code = is_code(item.data, name)
         if not code and (not is_cache(item.path) or "git-object" in item.how):
             return
-        stem = name.split(".", 1)[0]
+        stem, least = name.split(".", 1)[0], 0.0
         if stem not in self._stems:
+            least = NAMED_ENOUGH
             if code:
                 self._codes.append(item)
                 return
@@ -316,8 +321,9 @@ class LayerScanner:
         if code:
             self._keep_compiled(item, names_in(words, item.data), stem)
         else:
-            held = (word.decode("latin-1") for word in words if _whole(word, item.data))
-            self._keep_compiled(item, tuple(sorted(held)), stem)
+            held = sorted(word for word in words if _whole(word, item.data))
+            if bits(held) >= least:
+                self._keep_compiled(item, tuple(word.decode("latin-1") for word in held), stem)
 
     def _keep_compiled(self, item: _Item, names: tuple[str, ...], stem: str) -> None:
         code = is_code(item.data, item.name)
