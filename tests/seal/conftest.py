@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sabotage import Kit
 
 from race.core.leaks.fragments import Wanted, wanted_from
 from race.core.leaks.patchtext import read_patch
@@ -166,3 +167,9 @@ def in_one_commit() -> Callable[[Path], None]:
         level_times(root)
 
     return commit
+
+
+@pytest.fixture(scope="session")
+def kit() -> Kit:
+    """What a sabotage needs."""
+    return Kit(BASE, FIXED, HIDDEN, git, write)
