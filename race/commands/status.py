@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from race.options import json_option, print_json, release_argument
+from race.settings import json_object
 from race.store import STAGE_ORDER, Store
 from race.work.standing import stands
 
@@ -54,5 +54,8 @@ def command(release: Path, as_json: bool) -> int:
 
 
 def _turned_down(store: Store) -> int:
-    text = store.read_text("rejected.jsonl") or b""
-    return sum(1 for line in text.splitlines() if line.strip() and isinstance(json.loads(line), dict))
+    name = "rejected.jsonl"
+    lines = (store.read_text(name) or b"").splitlines()
+    return sum(
+        1 for line in lines if line.strip() and json_object(store.folder / name, line) is not None
+    )

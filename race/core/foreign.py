@@ -44,6 +44,11 @@ def read_rows(data: bytes, name: str) -> list[ForeignTask]:
         place = f"line {number}"
         try:
             row = json.loads(line)
+            json.dumps(row, ensure_ascii=False).encode()
+        except RecursionError as error:
+            raise Malformed(name, place, "not JSON: too deep") from error
+        except UnicodeEncodeError as error:
+            raise Malformed(name, place, "holds a half of a character (a lone surrogate)") from error
         except ValueError as error:
             raise Malformed(name, place, f"not JSON: {error}") from error
         if not isinstance(row, dict):
@@ -100,7 +105,7 @@ def _ids(row: Mapping[str, Any], key: str, name: str, place: str) -> tuple[str, 
     if isinstance(value, str):
         try:
             value = json.loads(value)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Malformed(name, f"{place}.{key}", "a text that is no JSON list") from error
     if not isinstance(value, list) or not all(isinstance(i, str) and i for i in value):
         raise Malformed(name, f"{place}.{key}", "not a list of test ids")
@@ -112,7 +117,7 @@ def report_outcomes(data: bytes) -> dict[str, str] | None:
     try:
         report = json.loads(data)
         return {str(test["nodeid"]): str(test["outcome"]) for test in report["tests"]}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
 
 

@@ -266,7 +266,7 @@ def _read_stream(
 def _note_document(documents: dict[str, dict[str, Any]], name: str, data: bytes) -> None:
     try:
         value = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return
     if isinstance(value, dict) and "rootfs" in value:
         documents[name] = value

@@ -90,7 +90,7 @@ def _turned_down(store: Store) -> list[Mapping[str, Any]]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Malformed(store.folder / REJECTED, f"line {number}", f"not JSON: {error}") from error
         if not isinstance(row, dict):
             raise Malformed(store.folder / REJECTED, f"line {number}", "not an object")

@@ -63,6 +63,30 @@ def test_a_bad_row_is_one_line_with_its_place(row: object, what: str) -> None:
     assert caught.value.place.startswith("line 3")
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (b"[" * 100_000, "too deep"),
+        (b'{"instance_id": "a__b-1", "patch": "\\ud800"}', "half of a character"),
+        (
+            b'{"instance_id": "a__b-1", "test_image": "x", "FAIL_TO_PASS": "%s"}' % (b"[" * 99_999),
+            "JSON list",
+        ),
+        (b"\xff\xfe{}", "not JSON"),
+    ],
+)
+def test_an_odd_line_is_one_line_with_its_place(line: bytes, what: str) -> None:
+    """Great depth, half characters, other encodings: said with file and line."""
+    with pytest.raises(Malformed, match=what) as told:
+        read_rows(b"\n" + line + b"\n", "list.jsonl")
+    assert "line 2" in str(told.value)
+
+
+def test_a_report_of_great_depth_gives_nothing() -> None:
+    """What a stranger's container writes cannot stop the check."""
+    assert report_outcomes(b'{"tests": ' + b"[" * 100_000) is None
+
+
 def test_a_second_row_of_one_id_and_an_empty_list_are_refused() -> None:
     """Nothing is dropped silently."""
     with pytest.raises(Malformed, match="second row"):

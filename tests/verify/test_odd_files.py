@@ -112,3 +112,13 @@ def test_the_name_of_an_odd_file_is_shown_readably(
     said = capsys.readouterr().out.splitlines()
     assert len([line for line in said if "not listed" in line]) == 1
     assert all(line.isprintable() for line in said)
+
+
+@pytest.mark.parametrize("line", [b"x", b'{"a":', b"7", b"\xff\xfe", b"[" * 100_000])
+def test_a_list_of_rejected_candidates_that_is_none_is_one_line(
+    line: bytes, release: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The status of a release says which file is wrong."""
+    (release / "rejected.jsonl").write_bytes(line + b"\n")
+    assert run(["status", str(release)]) == 2
+    assert "rejected.jsonl" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def from_python(output: bytes) -> dict[str, Any] | None:
         return None
     try:
         report = json.loads(output[at + len(MARK) :].split(b"\n", 1)[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(report, dict):
         return None
