@@ -102,7 +102,7 @@ def _binary(data: bytes) -> bytes:
 
 def _memory(data: bytes) -> bytes:
     """The data of Intel HEX and of Motorola S-records."""
-    if not (data.startswith((b":", b"S")) or b"\n:" in data or b"\nS1" in data or b"\nS3" in data):
+    if data.count(b"\n:") + data.count(b"\nS") < 2:
         return b""
     pieces = [
         binascii.unhexlify(found.group(2)[: 2 * int(found.group(1), 16)])
@@ -116,7 +116,9 @@ def _memory(data: bytes) -> bytes:
 
 
 def _unescaped(data: bytes) -> bytes:
-    if sum(map(data.count, _ESCAPED)) < _FEWEST or len(_ESCAPE.findall(data)) < _FEWEST:
+    if data.count(b"\\") < _FEWEST or sum(map(data.count, _ESCAPED)) < _FEWEST:
+        return b""
+    if len(_ESCAPE.findall(data)) < _FEWEST:
         return b""
 
     def meant(match: re.Match[bytes]) -> bytes:
