@@ -118,7 +118,7 @@ FORMS: dict[str, Callable[[bytes], bytes]] = {
     "bytes with colons": lambda d: d.hex(":").encode(),
     "decimal array": lambda d: json.dumps(list(d)).encode(),
     "decimal array, a number a line": lambda d: json.dumps(list(d), indent=2).encode(),
-    "binary digits": lambda d: " ".join(f"{c:08b}" for c in d).encode(),
+    "binary digits": lambda d: " ".join(f"{c:08b}" for c in d * 9).encode(),
     "Intel HEX": intel,
     "S-records": motorola,
     "escapes of JSON": lambda d: b'"' + b"".join(b"\\u%04x" % c for c in d) + b'"',

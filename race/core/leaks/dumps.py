@@ -53,7 +53,7 @@ def _like_a_dump(data: bytes) -> bool:
         some = data[at : at + _LOOK]
         digits = len(some) - len(some.translate(None, b"0123456789"))
         gaps = len(some) - len(some.translate(None, b" :,;\t\r\n-"))
-        if digits > max(len(some) // 3, LEAST) and gaps * 9 > len(some):
+        if digits > max(len(some) // 3, LEAST) and gaps * 11 > len(some):
             return True
     return False
 
