@@ -79,7 +79,7 @@ def test_a_file_that_skips_itself_without_the_fix_is_skipped_not_failed(bench, s
     assert [(drop.id, drop.reason) for drop in done.dropped] == [
         ("tests/test_skip.py::test_it", "skipped")
     ]
-    assert [finding.rule for finding in done.findings] == ["no-fail-to-pass"]
+    assert [finding.rule for finding in done.findings] == ["only-skipped"]
 
 
 HANGS = {
