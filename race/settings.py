@@ -231,20 +231,20 @@ def file_bytes(path: Path) -> bytes:
         raise Malformed(path, "", f"cannot be read: {error.strerror}") from error
 
 
-def json_object(path: Path, text: bytes) -> dict[str, Any]:
-    """A JSON object. Malformed names the file for anything else."""
+def json_object(path: Path, text: bytes, place: str = "") -> dict[str, Any]:
+    """A JSON object. Malformed names the file, and the place in it, for anything else."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         said = "too deep" if isinstance(error, RecursionError) else error
-        raise Malformed(path, "", f"not JSON: {said}") from error
+        raise Malformed(path, place, f"not JSON: {said}") from error
     if not isinstance(value, dict):
-        raise Malformed(path, "", "not an object")
+        raise Malformed(path, place, "not an object")
     if b"\\ud" in text.lower():
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as error:
-            raise Malformed(path, "", "holds a half of a character (a lone surrogate)") from error
+            raise Malformed(path, place, "holds a half of a character (a lone surrogate)") from error
     return value
 
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from race.options import json_option, print_json, release_argument
-from race.settings import json_object
 from race.store import STAGE_ORDER, Store
+from race.work.rejected import rejected_rows
 from race.work.standing import stands
 
 
@@ -27,7 +27,7 @@ def command(release: Path, as_json: bool) -> int:
     """
     store = Store(release)
     tasks = [stands(store, instance_id) for instance_id in store.ids()]
-    turned_down = _turned_down(store)
+    turned_down = len(rejected_rows(store))
     if as_json:
         print_json(
             {"release": store.settings.release.name, "tasks": tasks, "mining_rejected": turned_down}
@@ -51,11 +51,3 @@ def command(release: Path, as_json: bool) -> int:
         f"= {len(tasks)} tasks; mining turned down {turned_down} more"
     )
     return 0
-
-
-def _turned_down(store: Store) -> int:
-    name = "rejected.jsonl"
-    lines = (store.read_text(name) or b"").splitlines()
-    return sum(
-        1 for line in lines if line.strip() and json_object(store.folder / name, line) is not None
-    )

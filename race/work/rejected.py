@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from pydantic import ValidationError
 
 from race.core.records import Mined
 from race.errors import Malformed
-from race.settings import first_problem
+from race.settings import first_problem, json_object
 from race.store import Store
 
 REJECTED = "rejected.jsonl"
@@ -27,6 +28,15 @@ def read_rejected(store: Store) -> dict[str, Mined]:
             raise Malformed(path, f"line {number}" + (f": {place}" if place else ""), what) from error
         found[record.instance_id] = record
     return found
+
+
+def rejected_rows(store: Store) -> list[Mapping[str, Any]]:
+    """The lines as they stand, without the rules of a record; Malformed names the line."""
+    lines = (store.read_text(REJECTED) or b"").splitlines()
+    path = store.folder / REJECTED
+    return [
+        json_object(path, line, f"line {number}") for number, line in enumerate(lines, 1) if line.strip()
+    ]
 
 
 def write_rejected(store: Store, rejected: Mapping[str, Mined]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from race.core.contamination import study_eras
 from race.core.leaderboard import make_leaderboard
@@ -22,11 +20,10 @@ from race.core.verified import Verified
 from race.errors import Malformed
 from race.store import STAGE_ORDER, Store, TaskFolder
 from race.work.manifests import image_digests
+from race.work.rejected import rejected_rows
 from race.work.run_files import read_runs
 from race.work.standing import stands
 from race.workbench import Workbench
-
-REJECTED = "rejected.jsonl"
 
 
 def view_release(store: Store) -> ReleaseView:
@@ -42,7 +39,7 @@ def view_release(store: Store) -> ReleaseView:
         tasks=tuple(
             _task(store, instance_id, digests.get(instance_id, {})) for instance_id in store.ids()
         ),
-        turned_down=tuple(_turned_down(store)),
+        turned_down=tuple(rejected_rows(store)),
         changelog=(store.read_text("CHANGELOG.md") or b"").decode(errors="replace"),
     )
 
@@ -81,21 +78,6 @@ def _statement(task: TaskFolder, specified: Specified | None) -> str:
         return task.read_file(specified.statement).decode(errors="replace")
     except Malformed:
         return ""
-
-
-def _turned_down(store: Store) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = []
-    for number, line in enumerate((store.read_text(REJECTED) or b"").splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Malformed(store.folder / REJECTED, f"line {number}", f"not JSON: {error}") from error
-        if not isinstance(row, dict):
-            raise Malformed(store.folder / REJECTED, f"line {number}", "not an object")
-        rows.append(row)
-    return rows
 
 
 def release_results(view: ReleaseView, runs: Path, bench: Workbench, *, named: bool) -> Results | None:

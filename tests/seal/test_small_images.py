@@ -208,6 +208,15 @@ def test_keys_and_digests_in_a_history_are_no_commits(workshop) -> None:
     assert audit(workshop, [packed(workshop.clean)], {"history": steps}).clean
 
 
+def one_commit(root: Path) -> None:
+    """Make the repository one commit of what it holds now."""
+    shutil.rmtree(root / G)
+    said = {"user.name": "a", "user.email": "a@b.invalid", "core.logAllRefUpdates": "false"}
+    settings = [word for name, value in said.items() for word in ("-c", f"{name}={value}")]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "b"]):
+        subprocess.run(["git", *settings, *words], cwd=root / "repo", check=True)
+
+
 def test_a_folder_of_a_test_run_is_found_though_it_is_empty(workshop, tmp_path: Path) -> None:
     """What pytest leaves in the temporary folder is named after tests."""
     root = workshop.copy(tmp_path / "root")
@@ -218,17 +227,7 @@ def test_a_folder_of_a_test_run_is_found_though_it_is_empty(workshop, tmp_path: 
 def test_a_password_file_that_the_project_tracks_is_no_finding(workshop, tmp_path: Path) -> None:
     """A fixture of its tests is the base commit's own."""
     root = with_files(workshop, tmp_path / "r", {"repo/tests/.netrc": b"machine x login y password z\n"})
-    shutil.rmtree(root / G)
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "b"]):
-        identity = [
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b.invalid",
-            "-c",
-            "core.logAllRefUpdates=false",
-        ]
-        subprocess.run(["git", *identity, *words], cwd=root / "repo", check=True)
+    one_commit(root)
     assert not found(audit(workshop, [packed(root)]), "left-over-files")
 
 
@@ -341,17 +340,7 @@ def test_content_that_the_base_has_elsewhere_is_no_patched_file(workshop, tmp_pa
 def test_a_new_test_module_of_a_name_that_the_tree_has_is_no_leak(workshop, tmp_path: Path) -> None:
     """`test_report` exists elsewhere in the base tree: its path names no hidden test."""
     root = with_files(workshop, tmp_path / "r", {"repo/src/tallybook/test_report.py": b"x = 1\n"})
-    shutil.rmtree(root / G)
-    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "b"]):
-        identity = [
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b.invalid",
-            "-c",
-            "core.logAllRefUpdates=false",
-        ]
-        subprocess.run(["git", *identity, *words], cwd=root / "repo", check=True)
+    one_commit(root)
     patch = (
         b"diff --git a/tests/test_report.py b/tests/test_report.py\nnew file mode 100644\n"
         b"--- /dev/null\n+++ b/tests/test_report.py\n@@ -0,0 +1 @@\n+import tallybook.report as what\n"
