@@ -16,7 +16,7 @@ import sysconfig
 import cage
 import tree
 
-from race.core import patches
+from race.core import unified_diff
 
 NOBODY = 65534
 _COMPILE = """
@@ -36,7 +36,7 @@ def prepare(place: str) -> None:
     base = tree.Base(place)
     with open(os.path.join(place, "test.patch"), "rb") as stream:
         patch = stream.read()
-    touched = [path for change in patches.read_patch(patch) for path in change.paths]
+    touched = [path for change in unified_diff.read_patch(patch) for path in change.paths]
     made = tree.apply_exactly(base, root, patch, touched, NOBODY) if touched else {}
     hidden = {
         path: None if data is None else base64.b64encode(data).decode() for path, data in made.items()

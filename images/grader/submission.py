@@ -11,7 +11,7 @@ import os
 
 import tree
 
-from race.core import patches
+from race.core import patches, unified_diff
 
 PATCH = "/tmp/soma-agent.patch"
 
@@ -39,7 +39,7 @@ class Submission:
             raise Refused("refused", str(error)) from None
         if os.path.isfile(PATCH) and not os.path.islink(PATCH):
             with open(PATCH, "rb") as stream:
-                patch = patches.without_carriage_returns(stream.read())
+                patch = unified_diff.without_carriage_returns(stream.read())
             if patch.strip():
                 self._from_patch(patch, base, root, around, uid)
                 self._agrees(done, around)
@@ -54,7 +54,7 @@ class Submission:
         self.set_aside = list(judgement.set_aside)
         if judgement.verdict:
             raise Refused(judgement.verdict, *judgement.reasons)
-        touched = [path for change in patches.read_patch(judgement.graded) for path in change.paths]
+        touched = [path for change in unified_diff.read_patch(judgement.graded) for path in change.paths]
         try:
             made = tree.apply_exactly(base, root, judgement.graded, touched, uid)
         except tree.Mismatch as error:
@@ -84,7 +84,7 @@ class Submission:
         for path, data in done.items():
             old, new = (path if path in base.files else ""), (path if data is not None else "")
             binary = data is not None and b"\0" in data[:8000]
-            changes.append(patches.Change(old, new, (), binary, b""))
+            changes.append(unified_diff.Change(old, new, (), binary, b""))
         judgement = patches.judge_changes(changes, around)
         self.set_aside = list(judgement.set_aside)
         if judgement.verdict == "refused":

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import SequenceMatcher
 
-from race.core.patches import read_patch
+from race.core.unified_diff import read_patch
 
 Read = Callable[[str], bytes | None]
 _HUNK = re.compile(rb"^@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from race.battery.diffs import Read, apply, diff
 from race.battery.entries import Entry, Step
-from race.core.patches import read_patch
 from race.core.paths import TEST_SIDE, Layout
+from race.core.unified_diff import read_patch
 
 PLACES = ("product", "package", "dotted", "root", "tests", "hidden", "oldtest", "other", "plugin")
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
-from race.core.patches import read_patch
 from race.core.records import Closed
+from race.core.unified_diff import read_patch
 
 Cell = Literal["old-without", "old-with", "new-without", "new-with"]
 CELLS: tuple[Cell, ...] = ("old-without", "old-with", "new-without", "new-with")

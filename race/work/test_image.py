@@ -21,7 +21,7 @@ REPORT = "/tmp/report.json"
 NOT_SHIPPED = ("perturb.py",)
 SUBMISSION = "soma-agent.patch"
 _TRIAL = "USER root\nCOPY trial.json /soma/task/trial.json\nRUN chmod 600 /soma/task/trial.json\n"
-_SHARED = ("patches.py", "paths.py")
+_SHARED = ("patches.py", "paths.py", "unified_diff.py")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from race.battery.diffs import apply, diff
 from race.battery.entries import ATTACKED, Entry, battery, read_entry
 from race.battery.rendering import PLACES, DoesNotFit, Target, patch_of
-from race.core.patches import read_patch
+from race.core.unified_diff import read_patch
 from race.work.attacking import BaseTree, run_battery
 from race.work.soma_grading import grade_by_soma
 from race.workbench import Workbench
