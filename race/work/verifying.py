@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import tarfile
 import time
 from collections.abc import Mapping
@@ -13,16 +12,16 @@ from typing import Any
 from race.core.grading import Graded
 from race.core.paths import Layout
 from race.core.records import Finding, digest
-from race.core.release_check import Check, Lists, corrected, judged, stability, tidy
+from race.core.release_check import Lists, corrected, judged, stability, tidy
 from race.core.repatch import Repatched, completed, separated
 from race.core.sealed import Sealed
 from race.core.verified import RunVerdict, Verified
-from race.errors import Missing, Rejection
-from race.ports import Image, Limits
-from race.settings import ReliabilitySection
-from race.work.cells import SLOTS, Subject
+from race.errors import Rejection
+from race.ports import Image
+from race.work import check_ledger
+from race.work.cells import SLOTS
+from race.work.check_repeats import unreliable
 from race.work.grading import grade
-from race.work.repeating import repeat
 from race.work.sealing import (
     Materials,
     audit_env,
@@ -35,9 +34,6 @@ from race.work.sealing import (
 )
 from race.work.source import clone_of
 from race.work.stage import Desk
-from race.work.trials import Work
-
-CHECKS = "checks.json"
 
 
 @dataclass(frozen=True)
@@ -181,23 +177,23 @@ def _recorded(
 ) -> Verified:
     env, test = images
     key = digest({"recipes": [recipe.recipe for recipe in made.recipes]})
-    number = len(_checks(desk)) + 1
+    number = len(check_ledger.checks(desk)) + 1
     gold = tuple(_verdict(run, f"check-{number}/gold-{n + 1}") for n, run in enumerate(ran.gold))
     empty = tuple(_verdict(run, f"check-{number}/empty-{n + 1}") for n, run in enumerate(ran.empty))
     exclusion, failed = judged(lists, gold, empty)
     repeats = desk.store.settings.verify.repeats
     if not failed and repeats:
-        failed = tuple(_unreliable(desk, made, env, repeats))
+        failed = tuple(unreliable(desk, made, env, repeats))
         exclusion = "; ".join(finding.message for finding in failed)
     runs = [run.run_id for run in (*gold, *empty)]
     stood = not failed
-    flip = stability(stood, runs, _earlier(desk, key))
+    flip = stability(stood, runs, check_ledger.earlier(desk, key))
     if flip is not None and flip.severity == "error":
         failed, exclusion = (*failed, flip), exclusion or flip.message
     findings = [*findings, *failed]
     accepted = not findings
     remarks = [flip] if flip is not None and flip.severity == "warning" else []
-    _keep_check(desk, key, number, stood, gold + empty, ran)
+    check_ledger.keep(desk, key, number, stood, gold + empty, ran.gold + ran.empty)
     desk.note(
         env_id=env.id,
         test_id=test.id,
@@ -245,84 +241,3 @@ def _verdict(run: Graded, run_id: str) -> RunVerdict:
 def _unnumbered(run: RunVerdict) -> RunVerdict:
     """Without the check's number: a record of a task that ships is the same after every check."""
     return run.model_copy(update={"run_id": run.run_id.split("/", 1)[-1]})
-
-
-def _unreliable(desk: Desk, made: Materials, env: Image, repeats: int) -> list[Finding]:
-    """Fail-to-pass tests that further runs on the rebuilt environment saw go wrong."""
-    environment = made.validated.environment
-    if environment is None:
-        raise Missing(f"{desk.task.id} has no validated environment")
-    settings = desk.store.settings.validate_
-    tried = made.fail_to_pass[: settings.reliability.most_ids]
-    hangs = [i for i in tried if (f := made.validated.failures.get(i)) and f.outcome == "hang"]
-    if made.validated.reliability is not None and tried == made.fail_to_pass:
-        hangs += made.validated.reliability.not_repeated
-    plan = ReliabilitySection(
-        limit=1.0 - 0.05 ** (1.0 / repeats) + 1e-9,
-        repeats=repeats,
-        seed=settings.reliability.seed + 1,
-        perturb=False,
-        hang_seconds=settings.reliability.hang_seconds,
-    )
-    desk.say(f"repeating the fail-to-pass tests {repeats} times each way")
-    done = repeat(
-        Work(
-            engine=desk.bench.engine,
-            subject=Subject(
-                image=env.id,
-                fix_patch=made.fix,
-                test_patch=made.tests,
-                limits=Limits(settings.memory_mb, settings.cpus, settings.pids),
-                environment=environment.environment,
-                arguments=tuple(w for p in environment.deselect for w in ("--deselect", p)),
-                test_seconds=settings.test_seconds,
-                run_seconds=settings.run_seconds,
-            ),
-            instance_id=desk.task.id,
-            settings=plan,
-            slow_ids=frozenset(hangs),
-            slow_seconds=settings.reliability.hang_seconds,
-        ),
-        tried,
-    )
-    desk.note(repeats=done.ledger())
-    words = {"unreliable": "does not always fail without the fix", "flaky": "fails with the fix"}
-    return [
-        Finding(rule="unreliable", message=f"{test_id} {words.get(why, why)}", place=test_id)
-        for test_id, why in sorted(done.out.items())
-    ]
-
-
-def _checks(desk: Desk) -> list[dict[str, Any]]:
-    """Earlier checks of this task on this machine, oldest first."""
-    try:
-        value = json.loads(desk.task.evidence_path(CHECKS).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return []
-    return [check for check in value if isinstance(check, dict)] if isinstance(value, list) else []
-
-
-def _earlier(desk: Desk, key: str) -> list[Check]:
-    """Earlier checks of the same recipes on this machine, oldest first."""
-    return [
-        Check(bool(check.get("stood")), tuple(str(run) for run in check.get("runs", [])))
-        for check in _checks(desk)
-        if check.get("key") == key
-    ]
-
-
-def _keep_check(
-    desk: Desk, key: str, number: int, stood: bool, runs: tuple[RunVerdict, ...], ran: Gradings
-) -> None:
-    check = {
-        "check": number,
-        "key": key,
-        "stood": stood,
-        "runs": [run.run_id for run in runs],
-        "gradings": [
-            run.as_json() | {"run_id": verdict.run_id}
-            for run, verdict in zip((*ran.gold, *ran.empty), runs, strict=True)
-        ],
-    }
-    text = json.dumps([*_checks(desk), check], indent=1)
-    desk.task.evidence(CHECKS, text.encode())
