@@ -41,6 +41,7 @@ ALLOWED = {
     "__init__": set(),
 }  # fmt: skip
 SDK = {
+    "docker_build": {"docker"},
     "docker_engine": {"docker", "requests", "urllib3"},
     "docker_container": {"docker"},
     "docker_seam": {"docker", "requests", "urllib3"},

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import re
 import socket
-import tarfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +16,11 @@ import docker.errors
 import docker.types
 from docker.utils import parse_repository_tag
 
+from race.adapters.docker_build import REFUSED, raise_for_space, run_build
 from race.adapters.docker_container import DockerContainer
+from race.adapters.docker_owner import is_alive, owner
 from race.adapters.docker_seam import translated
-from race.errors import Accident, BuildFailed, DiskFull, EngineDown, Missing, Unreachable
+from race.errors import Accident, EngineDown, Missing, Unreachable
 from race.ports import ContainerSpec, Image
 
 OWNER = "race.owner"
@@ -31,8 +29,6 @@ FIRST_PROCESS = (
     "while left=$((end-$(date +%s))); [ $left -gt 0 ]; do sleep $left & wait $!; done"
 )
 """What a container's first process does: wait for its end, reap orphans, outlive `kill -9 -1`."""
-REFUSED = ("denied", "unauthorized", "not found", "manifest unknown", "no such image")
-TAIL_LINES = 40
 
 
 class DockerEngine:
@@ -99,7 +95,7 @@ class DockerEngine:
         for line in str(answer).splitlines():
             event = json.loads(line) if line.startswith("{") else {}
             if "error" in event:
-                _raise_for_space(f"importing {tag}", str(event["error"]))
+                raise_for_space(f"importing {tag}", str(event["error"]))
                 raise Accident(f"importing {tag}: {event['error']}")
         return self._must_have(tag)
 
@@ -123,51 +119,19 @@ class DockerEngine:
         the time is up. All else is not about what is built: Accident when an image that it starts from
         is not there or a step without a command fails, EngineDown when the engine does not answer.
         """
-        stream = context.open("rb") if isinstance(context, Path) else io.BytesIO(_tar(context))
-        step, lines, doing = "reading the Dockerfile", list[str](), f"building {tag}"
-        deadline = time.monotonic() + timeout
-        try:
-            with stream, translated(doing):
-                events = self._api.build(
-                    fileobj=stream,
-                    custom_context=True,
-                    tag=tag,
-                    dockerfile=dockerfile,
-                    labels=dict(labels or {}),
-                    target=target or None,
-                    buildargs=dict(buildargs or {}),
-                    network_mode=None if network else "none",
-                    nocache=not cache,
-                    rm=True,
-                    forcerm=True,
-                    decode=True,
-                    timeout=max(1, int(timeout)),
-                )
-                for event in events:
-                    for line in str(event.get("stream", "")).splitlines():
-                        if line.startswith("Step "):
-                            step = line.split(" : ", 1)[-1]
-                        if line.strip():
-                            lines = [*lines[-TAIL_LINES:], line]
-                            if on_line is not None:
-                                on_line(line)
-                    if "error" in event:
-                        for _ in events:  # to the end, so that the connection can be used again
-                            continue
-                        _raise_for_space(doing, str(event["error"]))
-                        _raise_for_base(doing, step, str(event["error"]))
-                        code = (event.get("errorDetail") or {}).get("code")
-                        if code is None:
-                            raise Accident(f"{doing}: {step[:200]}: {str(event['error'])[:500]}")
-                        tail = "\n".join([*lines, str(event["error"])])
-                        raise BuildFailed(step[:300], code, tail[-4000:])
-                    if time.monotonic() > deadline:
-                        events.close()
-                        raise BuildFailed(
-                            f"{step[:300]} (limit of {timeout:.0f} s)", None, "\n".join(lines)
-                        )
-        except docker.errors.NotFound as error:
-            raise Accident(f"{doing}: {error.explanation}") from error
+        run_build(
+            self._api,
+            context,
+            tag=tag,
+            timeout=timeout,
+            on_line=on_line or (lambda line: None),
+            dockerfile=dockerfile,
+            labels=dict(labels or {}),
+            target=target or None,
+            buildargs=dict(buildargs or {}),
+            network_mode=None if network else "none",
+            nocache=not cache,
+        )
         return self._must_have(tag)
 
     def tag(self, image_id: str, ref: str) -> None:
@@ -233,7 +197,7 @@ class DockerEngine:
         """Remove containers whose owning race process is dead; how many there were."""
         with translated("listing containers"):
             listed = self._api.containers(all=True, filters={"label": [OWNER]})
-        dead = [entry["Id"] for entry in listed if not _is_alive(entry["Labels"][OWNER])]
+        dead = [entry["Id"] for entry in listed if not is_alive(entry["Labels"][OWNER])]
         for container_id in dead:
             self._remove(container_id)
         return len(dead)
@@ -307,61 +271,7 @@ def _image(found: Mapping[str, Any]) -> Image:
     )
 
 
-def _tar(files: Mapping[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tar:
-        for name in sorted(files):
-            entry = tarfile.TarInfo(name)
-            entry.size = len(files[name])
-            entry.mode = 0o755 if files[name].startswith(b"#!") else 0o644
-            tar.addfile(entry, io.BytesIO(files[name]))
-    return buffer.getvalue()
-
-
-def _raise_for_space(doing: str, said: str) -> None:
-    if "no space left" in said.lower():
-        raise DiskFull(f"{doing}: the engine has no room left; `race clean` frees some")
-
-
-def _raise_for_base(doing: str, step: str, said: str) -> None:
-    """What a build starts from, or copies from, is ours to bring: a failure there is no verdict."""
-    source = re.match(r"(?:FROM |COPY --from=)(\S+)", step)
-    lost = any(word in said.lower() for word in (*REFUSED, "dial tcp", 'get "http'))
-    if source is not None and lost and not said.lower().startswith("copy failed"):
-        raise Accident(
-            f"{doing}: image {source[1]} is not on this engine and no registry has it for us; "
-            "run again, `race doctor --fix` makes base images"
-        )
-
-
 def _refused_or_unreachable(ref: str, said: str) -> Missing | Unreachable:
     if any(word in said.lower() for word in REFUSED) and "dial tcp" not in said:
         return Missing(f"the registry has no {ref} for us: {said[:200]}")
     return Unreachable(f"pulling {ref}: {said[:200]}")
-
-
-def _started(pid: int) -> str:
-    """When a process started, in clock ticks since boot; empty when there is none, or a zombie."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return "" if fields[0] == "Z" else fields[19]
-    except (OSError, IndexError):
-        return ""
-
-
-def _boot() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return "unknown"
-
-
-def owner() -> str:
-    """Who made a container: this boot, this process, when it started."""
-    return f"{_boot()}/{os.getpid()}/{_started(os.getpid())}"
-
-
-def _is_alive(label: str) -> bool:
-    boot, _, rest = label.partition("/")
-    pid, _, started = rest.partition("/")
-    return boot == _boot() and pid.isdigit() and bool(started) and _started(int(pid)) == started
