@@ -67,7 +67,8 @@ class Behaviour(Closed):
 def behaviour_of(interface: Interface, test_id: str) -> Behaviour:
     """The behaviour that a test exercises."""
     uses = placed(interface, interface.own_uses(test_id))
-    subjects, changed = _subjects(interface, uses, _words(test_id.partition("[")[0]))
+    hints = {stem(word) for word in _words(test_id.partition("[")[0])}
+    subjects, changed = _subjects(interface, uses, hints)
     own = {stem(word) for word in _words(test_id.partition("[")[0].rpartition("::")[2])}
     concepts = sorted(tag for tag, stems in CONCEPTS.items() if own & stems)
     return Behaviour(
@@ -103,7 +104,7 @@ def _words(text: str) -> set[str]:
 
 
 def _subjects(interface: Interface, uses: Sequence[Use], hints: set[str]) -> tuple[list[str], list[str]]:
-    """Names that the test calls; those that its own name speaks of come first."""
+    """Names that the test calls; those that its own name speaks of come first, by stems of its words."""
     found: dict[str, tuple[bool, bool]] = {}
     for use in uses:
         owner: Module | Class | Function | None = use.owner
@@ -126,7 +127,7 @@ def _subjects(interface: Interface, uses: Sequence[Use], hints: set[str]) -> tup
 
     def rank(name: str) -> float:
         private, changed = found[name]
-        spoken = len(_words(short(name)) & hints)
+        spoken = len({stem(word) for word in _words(short(name))} & hints)
         return -(2 * spoken + changed - 3 * private - 2 * bool(AROUND.search(name)))
 
     names.sort(key=rank)
