@@ -212,7 +212,7 @@ class Reporter:
             error, message = self._errors.get((nodeid, event["phase"]), ("", ""))
             text = str(decisive.longrepr or "")
             event["error"] = error
-            event["message"] = (message or _last_error_line(text))[:MESSAGE_LIMIT]
+            event["message"] = _shortened(message or _last_error_line(text))
             event["excerpt"] = text[-TEXT_LIMIT:]
         elif decisive is not None and outcome == "skipped":
             event["message"] = _skip_reason(decisive)[:MESSAGE_LIMIT]
@@ -297,6 +297,14 @@ def _describe(error: BaseException) -> tuple[str, str]:
         leaves = ["%s: %s" % _describe(leaf) for leaf in inner[:5] if isinstance(leaf, BaseException)]
         message += " [" + "; ".join(leaves) + "]"
     return name, message
+
+
+def _shortened(message: str) -> str:
+    """A message within its limit: of a long one the beginning and the end, where an error stands."""
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    half = MESSAGE_LIMIT // 2
+    return message[:half] + "\n...\n" + message[-half:]
 
 
 def _skip_reason(report: object) -> str:

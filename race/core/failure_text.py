@@ -30,6 +30,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b\d+\.\d+(e[+-]?\d+)? ?(s|ms|us|seconds?|secs?|milliseconds?)\b"), r"N \2"),
     (re.compile(r"\b\d+\.\d{3,}(e[+-]?\d+)?\b"), "N"),
 )  # fmt: skip
+_FRAMES = re.compile(r"\n*Traceback \(most recent call last\):\n(?:(?:[ \t].*)?\n)*")
+"""A traceback up to the error that it leads to; where it runs through says nothing of the failure."""
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 
 
@@ -49,7 +51,7 @@ class ObservedFailure(Closed):
 
 def normalise(message: str, length: int = LENGTH) -> str:
     """A message without what differs between runs, at most `length` characters of it."""
-    text = message.replace("\r\n", "\n").strip()
+    text = _FRAMES.sub("\n", message.replace("\r\n", "\n")).strip()
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     lines = [line.rstrip() for line in text.splitlines()]

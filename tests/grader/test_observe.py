@@ -50,6 +50,7 @@ def late():
 def test_pass(): pass
 def test_fail(): assert 1 + 1 == 3
 def test_raise(): raise ValueError("because")
+def test_long(): raise ValueError("a" * 3000 + "the end")
 def test_setup(bad): pass
 def test_teardown(late): pass
 @pytest.mark.skip(reason="not today")
@@ -82,6 +83,7 @@ class TestUnit(unittest.TestCase):
         "test_pass": "passed",
         "test_fail": "failed",
         "test_raise": "failed",
+        "test_long": "failed",
         "test_setup": "error",
         "test_teardown": "error",
         "test_skip": "skipped",
@@ -95,6 +97,7 @@ class TestUnit(unittest.TestCase):
     assert "test_left_out" not in found
     of = {name.rpartition("::")[2]: test for name, test in seen.tests.items()}
     assert (of["test_raise"].error, of["test_raise"].message) == ("ValueError", "because")
+    assert of["test_long"].message.endswith("the end")
     assert of["test_fail"].error == "AssertionError"
     assert "assert (1 + 1) == 3" in of["test_fail"].message
     assert (of["test_setup"].phase, of["test_teardown"].phase) == ("setup", "teardown")

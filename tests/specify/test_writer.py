@@ -59,6 +59,24 @@ CASES: list[tuple[ObservedFailure, str, str]] = [
         "while cleaning up with `RuntimeError: loop is closed`",
     ),
     (ObservedFailure(outcome="failed", error_type="a.b.Odd", message="x" * 400), "error", "with `Odd`"),
+    (
+        ObservedFailure(
+            outcome="failed",
+            error_type="pytest.PytestUnhandledThreadExceptionWarning",
+            message="Exception in thread Thread-N (writer)\nKeyError: 3",
+        ),
+        "error",
+        "in another thread is handled by nobody: `KeyError: 3`",
+    ),
+    (
+        ObservedFailure(
+            outcome="failed",
+            error_type="pytest.PytestUnraisableExceptionWarning",
+            message="Exception ignored in: <coroutine object f>\na.Bad: x\nEnable more to see more.",
+        ),
+        "error",
+        "where nobody can handle it: `Bad: x`",
+    ),
 ]  # fmt: skip
 
 

@@ -34,6 +34,15 @@ def test_small_numbers_and_text_are_kept():
     assert len(normalise("x" * 5000)) == 400
 
 
+def test_of_a_traceback_the_error_is_kept():
+    """Frames say nothing of the failure and would leave no room for what does."""
+    frames = "".join(f'  File "a.py", line {n}, in f\n    f({n})\n' for n in range(40))
+    text = (
+        f"Exception in thread Thread-1 (f)\n\nTraceback (most recent call last):\n{frames}KeyError: 3\n"
+    )
+    assert normalise(text) == "Exception in thread Thread-N (f)\nKeyError: 3"
+
+
 def test_normalising_twice_changes_nothing():
     """The recorded text is a fixed point."""
     text = "Task-3 at 0x7f11aa22bb33 in /repo/src/a.py:12 on port 8080 after 2.5 seconds"

@@ -27,6 +27,12 @@ _ABSENT = re.compile(
     r"(has no attribute|cannot import name|No module named|unexpected keyword argument|"
     r"positional arguments? but|is not defined|does not have the attribute|multiple values for argument)"
 )
+_UNHANDLED = {
+    "PytestUnhandledThreadExceptionWarning": "an error in another thread is handled by nobody",
+    "PytestUnraisableExceptionWarning": "an error comes up where nobody can handle it",
+}
+"""Warnings of the runner that tell of an error, which is the last in their message."""
+_ERROR_LINE = re.compile(r"[A-Za-z_][\w.]*(?=: |$)")
 
 
 def symptom_of(failure: ObservedFailure) -> Symptom:
@@ -101,6 +107,20 @@ def said(failure: ObservedFailure) -> str:
     return f"{last}: {first}" if quotable else last
 
 
+def _unhandled(failure: ObservedFailure, quote: bool) -> str:
+    """What the runner warned of, when that is an error that reached nobody; empty otherwise."""
+    phrase = _UNHANDLED.get(failure.error_type.rpartition(".")[2], "")
+    lines = [line for line in failure.message.split("\n") if _ERROR_LINE.match(line)]
+    name = _ERROR_LINE.match(lines[-1]) if lines else None
+    if not phrase or name is None:
+        return phrase
+    line = lines[-1]
+    inner = ObservedFailure(
+        outcome="failed", error_type=name[0], message=line[name.end() + 2 :], varies=failure.varies
+    )
+    return f"{phrase}: `{said(inner) if quote else name[0].rpartition('.')[2]}`"
+
+
 def in_words(failure: ObservedFailure, *, quote: bool) -> str:
     """The symptom as the end of a sentence. `quote` allows the observed message."""
     symptom = symptom_of(failure)
@@ -124,6 +144,9 @@ def in_words(failure: ObservedFailure, *, quote: bool) -> str:
         return f"the outcome is wrong: {own}"
     if symptom == "wrong-value":
         return "the outcome is not the expected one"
+    unhandled = _unhandled(failure, quote)
+    if unhandled:
+        return unhandled
     text = said(failure) if quote else failure.error_type.rpartition(".")[2]
     after = " while cleaning up" if failure.phase == "teardown" else ""
     return f"it fails{after} with `{text}`"
