@@ -34,7 +34,7 @@ class Bytecode:
     def __init__(self, worker: Any, root: str, names: dict[str, bool], uid: int) -> None:
         """`names`: files below `root`, with whether pytest rewrites them; with none, nothing is made."""
         self._made: dict[str, tuple[str, str, bytes]] = {}
-        self._root, self._names, self._uid, self._handles = root, names, uid, ()
+        self._uid, self._handles = uid, ()
         if names:
             self._handles = worker.fork({"compile": names, "root": root, "uid": uid})
 
