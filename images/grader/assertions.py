@@ -11,6 +11,8 @@ import functools
 import random
 import re
 
+import riddles
+
 _WORDS = (b"limit", b"delay", b"size", b"seen", b"total", b"rounds", b"budget", b"most")
 _ERRORS = (
     "ValueError", "RuntimeError", "TypeError", "KeyError", "TimeoutError", "ConnectionError",
@@ -54,8 +56,9 @@ class Edit:
 
     def written(self, draw: random.Random) -> bytes:
         """The new text. Numbers that it needs are drawn, far from what tests count to."""
+        word = draw.choice(_WORDS)
         text = self.text.replace(b"{number}", str(draw.randrange(1200, 98000)).encode())
-        return text.replace(b"{word}", draw.choice(_WORDS))
+        return riddles.filled(text.replace(b"{word}", word), draw, word)
 
 
 @functools.lru_cache(maxsize=64)

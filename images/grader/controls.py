@@ -2,9 +2,10 @@
 
 A negative control is not an extra test. It is a hidden test itself, in its own file, in a run like
 any other, with one small edit: an assertion negated, an expected value or exception swapped, or one
-more assertion that is false of what the test looks at. Runs of the true tests alone get an edit of the
-same look that changes nothing, and in both the test has a made-up name. Which edits are made is drawn
-anew for each grading from a secret of the release. Standard library only, Python 3.8 and newer.
+more assertion that is false. In runs of false and of true tests every function that such an assertion
+may be added to has one of the same look, which is true unless it is the one that is turned false, and
+in both the test has a made-up name. Which edits are made is drawn anew for each grading from a secret
+of the release. Standard library only, Python 3.8 and newer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import hashlib
 import hmac
 import random
 import re
+from typing import Sequence
 
 from assertions import Edit, text_of
 from edits import OUTER, edits_of, name_place
@@ -26,6 +28,8 @@ STILL_PASSES = (
     "behaviour under test that makes it pass"
 )
 """What is said of a negative control that did not fail."""
+_NEUTRAL = {"again": "ready", "end": "goes on", "late": "in time"}
+"""False kinds with their neutral twins."""
 _WORDS = (
     "early", "late", "twice", "order", "empty", "full", "many", "pending", "again", "nested", "shared",
     "closed", "idle", "resumed", "outer", "inner", "first", "second", "default", "custom", "released",
@@ -36,6 +40,13 @@ def drawing(secret: bytes, nonce: str, purpose: str) -> random.Random:
     """A source of choices that only the holder of the secret can repeat."""
     seed = hmac.new(secret, (nonce + ":" + purpose).encode(), hashlib.sha256).digest()
     return random.Random(int.from_bytes(seed, "big"))
+
+
+def neutral_kind(kind: str) -> str:
+    """The kind of neutral edits that stand where a false one of this kind does; empty if none do."""
+    owner, _, last = kind.rpartition(" ")
+    twin = _NEUTRAL.get(last, "")
+    return (owner + " " + twin).strip() if twin else ""
 
 
 def function_of(nodeid: str) -> Function:
@@ -121,18 +132,23 @@ class Book:
                 return name
 
     def variant(
-        self, chosen: dict[Function, tuple[Edit | None, str]], draw: random.Random
+        self,
+        chosen: dict[Function, tuple[Edit | None, str]],
+        draw: random.Random,
+        more: Sequence[tuple[Function, Edit]] = (),
     ) -> dict[str, bytes]:
-        """The files with each function's edit made and its name changed, where one is given."""
+        """The files with each function's edit made and its name changed, where one is given.
+
+        `more` are further edits, with the functions that they are made for.
+        """
         pieces: dict[str, list[tuple[int, int, bytes]]] = {}
-        made_edits: set[int] = set()
-        for function, (edit, name) in chosen.items():
+        edits = {id(edit): (edit.path or function[0], edit)  # one may be there for several functions
+                 for function, edit in [*((f, edit) for f, (edit, _) in chosen.items()), *more]
+                 if edit is not None}  # fmt: skip
+        for path, edit in edits.values():
+            pieces.setdefault(path, []).append((edit.start, edit.end, edit.written(draw)))
+        for function, (_, name) in chosen.items():
             path = function[0]
-            if edit is not None and id(edit) not in made_edits:  # one may be there for several functions
-                made_edits.add(id(edit))
-                pieces.setdefault(edit.path or path, []).append(
-                    (edit.start, edit.end, edit.written(draw))
-                )
             if name:
                 start, end = name_place(self.files[path], self._nodes[function])
                 pieces.setdefault(path, []).append((start, end, name.encode()))
@@ -146,10 +162,11 @@ class Book:
 
 
 class HelperEdit:
-    """A false edit of a helper, and whom it concerns: what the trial found out, as it is written down.
+    """An edit of a helper, and whom it concerns: what the trial found out, as it is written down.
 
-    `ids` fail with it; `reached` are all fail-to-pass functions that may come to the helper, which
-    `helper` tells from others. `known`: the base has the same file, so that an edit can be seen.
+    `ids` fail with it, or pass when it is neutral; `reached` are all fail-to-pass functions that may
+    come to the helper, which `helper` tells from others. `known`: the base has the same file, so that an
+    edit can be seen.
     """
 
     def __init__(
@@ -162,7 +179,8 @@ class HelperEdit:
     def read(cls, row: dict) -> HelperEdit:
         """From a row of the trial's `outer`."""
         text = row["text"].encode("utf-8", "surrogateescape")
-        edit = Edit(row["kind"], row["start"], row["end"], text, row["path"])
+        place = row["start"], row["end"]
+        edit = Edit(row["kind"], *place, text, row["path"], neutral=row["neutral"])
         edit.last, edit.owner = row["last"], OUTER
         reached = [(entry[0], tuple(entry[1:])) for entry in row["reached"]]
         return cls(edit, row["helper"], row["ids"], reached, row["known"])
@@ -171,7 +189,8 @@ class HelperEdit:
         """As JSON holds it."""
         edit = self.edit
         return {"kind": edit.kind, "path": edit.path, "start": edit.start, "end": edit.end,
-                "last": edit.last, "text": edit.text.decode("utf-8", "surrogateescape"),
+                "last": edit.last, "neutral": edit.neutral,
+                "text": edit.text.decode("utf-8", "surrogateescape"),
                 "helper": self.helper, "known": self.known,
                 "ids": sorted(self.ids),
                 "reached": sorted([path, *names] for path, names in self.reached)}  # fmt: skip

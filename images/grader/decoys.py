@@ -8,35 +8,35 @@ and what is false in a decoy is drawn anew for each test. Standard library only,
 from __future__ import annotations
 
 import random
-from typing import Any, Callable
+from typing import Any
 
 import controls
 from assertions import Edit
+from choices import Choices
 
 OTHERS = 4
 BEFORE_SECONDS = 2.0
 """How long a decoy may take before the run of all tests."""
 _LEAST, _MOST, _SHARE = 0.3, 1.0, 0.03
 """How many seconds of tests a decoy holds, at least and at most, and what share of all between these."""
-Proven = Callable[[controls.Function], "list[tuple[Edit, list[str]]]"]
-"""The false edits of a fail-to-pass function that a trial has shown to work, each with its ids."""
 
 
 class Decoys:
     """Makes decoys for one grading."""
 
     def __init__(
-        self, grading: Any, files: dict[str, bytes], draw: random.Random, proven: Proven
+        self, grading: Any, files: dict[str, bytes], draw: random.Random, choices: Choices
     ) -> None:
-        self.grading, self.files, self.draw, self.proven = grading, files, draw, proven
+        self.grading, self.files, self.draw, self.choices = grading, files, draw, choices
         self.groups = controls.by_function(grading.task["fail_to_pass"])
 
     def run(self, most: float) -> list[str]:
         """Run one decoy, for at most `most` seconds unless that is 0; what does not add up.
 
-        Of the fail-to-pass functions that run early some are turned false, as a draw has it, and of the
-        other tests some that come later. What is false must not pass. A fail-to-pass test that is as
-        it was, and that nothing false has run before, must: it is the same run up to there.
+        Of the fail-to-pass functions that run early some are turned false, as a draw has it, some get
+        neutral edits, and of the other tests some that come later are turned false. What is false must
+        not pass. A fail-to-pass test that is as true as it was, and that nothing false has run before,
+        must: it is the same run up to there.
         """
         task = self.grading.task
         listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
@@ -52,7 +52,7 @@ class Decoys:
             false += ids
         if not chosen and not true:
             return []
-        self.grading.place(book.variant(chosen, self.draw))
+        self.grading.place(book.variant(chosen, self.draw, self._more(book, chosen)))
         seen = self.grading.run(listed, "negative controls among all", until=false + true, most=most)
         doubts = [controls.STILL_PASSES % name
                   for name in false if seen.outcomes.get(name) == "passed"]  # fmt: skip
@@ -72,12 +72,19 @@ class Decoys:
         for function, ids in self.groups.items():
             if not all(name in place for name in ids):
                 continue
-            ways = [way for way in self.proven(function) if book.owns(function, way[0])]
+            ways = [way for way in self.choices.usable(function, False) if book.owns(function, way[0])]
             if ways and self.draw.random() < 0.5:
                 edit, working = self.draw.choice(ways)
                 chosen[function] = edit, ""
                 false += working
         return chosen, false
+
+    def _more(self, book: controls.Book, chosen: dict) -> list[tuple[controls.Function, Edit]]:
+        """Neutral edits of the fail-to-pass functions that are turned false, and of half the others."""
+        touched = {function: chosen.get(function, (None, ""))[0] for function in self.groups
+                   if function in chosen or self.draw.random() < 0.5}  # fmt: skip
+        return [(function, edit) for function, edit in self.choices.true(touched)
+                if book.owns(function, edit)]  # fmt: skip
 
     def _others(self, book: controls.Book, ids: list[str]) -> list[tuple[controls.Function, list[str]]]:
         """A few functions of these tests that can be turned false for sure, none fail-to-pass."""

@@ -9,7 +9,9 @@ import ast
 import itertools
 import re
 
+import riddles
 from assertions import Edit, Text, in_place, is_raises, text_of
+from waits import edits_of_waits
 
 _PURE_CALLS = frozenset(
     {"len", "list", "tuple", "set", "sorted", "str", "repr", "int", "bool", "sum", "max", "min", "dict"}
@@ -18,10 +20,6 @@ _COMMON = frozenset(
     {"pytest", "asyncio", "self", "mock", "time", "sys", "os", "threading", "Any", "anyio", "trio"}
 )
 
-
-_NONE = (b"{what} is None", b"{what} is not None")
-_FORMS = (_NONE, (b"{what} == {number}", b"{what} != {number}"))
-"""Assertions that are false and true whatever the fix is; the first only of what cannot be None."""
 SUBJECTS = 4
 """What is asserted at the end of a function, of how many things that the function knows."""
 INNER = "inner"
@@ -55,20 +53,22 @@ def edits_of(source: bytes, function: ast.AST) -> list[Edit]:
 
 
 def helper_edits(source: bytes, function: ast.AST, path: str, said: bytes) -> list[Edit]:
-    """False edits of a helper and what it defines; first those that are made when it comes to its end.
+    """Edits of a helper and what it defines: false ones, first those made when it comes to its end.
 
-    Only of what the tests' files, `said`, run to its end. None is sure: that it makes a test fail has to
-    be tried.
+    Then a neutral one of each of these functions. Only of what the tests' files, `said`, run to its end.
+    None is sure: that it makes a test fail has to be tried.
     """
     text = text_of(source)
-    rows = []
+    rows, neutral = [], []
     for one in (function, *inner_functions(own_nodes(function))):
         if is_driven(one, said):
-            edits = [edit for edit in _of_function(text, one, OUTER, said) if not edit.neutral]
-            last = [edit for edit in edits if edit.last]
-            more = [edit for edit in edits if not edit.last]
+            edits = _of_function(text, one, OUTER, said)
+            last = [edit for edit in edits if edit.last and not edit.neutral]
+            more = [edit for edit in edits if not edit.last and not edit.neutral]
             rows.append(_kinds_in_turn(last) + _kinds_in_turn(more))
-    found = _in_turn(rows)
+            first = {edit.kind: edit for edit in reversed(edits) if edit.neutral}
+            neutral += first.values()
+    found = _in_turn(rows) + neutral
     for edit in found:
         edit.path = path
     return found
@@ -120,6 +120,7 @@ def _of_function(text: Text, function: ast.AST, owner: str, said: bytes) -> list
         more = more or _final_edits(text, function, nodes)
         _mark(more, 0, len(text.source) + 1)
         found = found + more
+    found = found + edits_of_waits(text, nodes)
     for edit in found:
         if owner:
             edit.kind, edit.owner, edit.sure = owner + " " + edit.kind, owner, False
@@ -201,7 +202,7 @@ def _first_time(text: Text, function: ast.AST) -> list[Edit]:
 
 
 def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Edit]:
-    """One more assertion at the end, about something that the function looks at itself."""
+    """A riddle at the end, about something that the function looks at itself; false or true."""
     names = [name.encode() for name in _variables(function, nodes) or _used_names(nodes)]
     subjects = [*_looked_at(text, nodes), *names][:SUBJECTS]
     made = {name.encode() for name in _made(nodes)}
@@ -212,19 +213,18 @@ def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Ed
         if place is None:
             continue
         at, lead, tail = place
-        forms = [(what, form) for what in sorted(subjects, key=lambda what: what not in made)
-                 for form in _FORMS if form is not _NONE or what in made]  # fmt: skip
-        for what, (false, true) in forms:
-            for kind, form in (("end", false), ("goes on", true)):
-                said = lead + b"assert " + form.replace(b"{what}", what) + tail
-                found.append(Edit(kind, at, at, said, neutral=form is true))
+        indent = lead.lstrip(b"\r\n")
+        for what in sorted(subjects, key=lambda what: what not in made):
+            for kind, true in (("end", False), ("goes on", True)):
+                said = lead + riddles.template(indent, what, true) + tail
+                found.append(Edit(kind, at, at, said, neutral=true))
     return found
 
 
 def _made(nodes: list[ast.AST]) -> set[str]:
-    """Names that stand for what the function has made itself, and for nothing else: never for None.
+    """Names that stand for what the function has made itself, and for nothing else.
 
-    What else the function knows may be None with one fix and something else with another.
+    What else the function knows may be one thing with one fix and something else with another.
     """
     made: set[str] = set()
     for node in nodes:

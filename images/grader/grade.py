@@ -17,13 +17,14 @@ import json
 import os
 import re
 import time
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable
 
 import cage
 import controls
 import supervise
 import tree
 from bytecode import Bytecode
+from choices import Choices, Pick
 from decoys import BEFORE_SECONDS, Decoys
 from seen import Seen, why_not
 from submission import Refused, Submission
@@ -214,10 +215,6 @@ class Grading:
             cage.end_all(uid)
 
 
-Pick = Tuple[controls.Function, Any, List[str]]
-"""A function, a false edit of it, and the ids that the edit makes fail."""
-
-
 class Checks:
     """What is looked at beside the run of all listed tests: tests alone, and controls."""
 
@@ -226,13 +223,15 @@ class Checks:
         self.doubts: list[str] = []
         self.starved: list[str] = []
         self.draw = controls.drawing(secret(), grading.nonce, "checks")
-        self.helpers = [controls.HelperEdit.read(row) for row in self.trial.get("outer", ())]
-        sources = grading.content({helper.edit.path for helper in self.helpers})
+        outer = [controls.HelperEdit.read(row) for row in self.trial.get("outer", ())]
+        self.helpers = [helper for helper in outer if not helper.edit.neutral]
+        sources = grading.content({helper.edit.path for helper in outer})
         self.book = controls.Book({**sources, **grading.sources()}, grading.task["fail_to_pass"])
-        self.groups = controls.by_function(grading.task["fail_to_pass"])
+        self.groups = self.book.groups
+        self.choices = Choices(self.book, self.trial, outer, self.draw)
         kept = self.trial.get("not_renamed", ())
         self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
-        self.decoys = Decoys(grading, self.book.files, self.draw, lambda f: self._usable(f, False))
+        self.decoys = Decoys(grading, self.book.files, self.draw, self.choices)
 
     def before(self) -> None:
         """One to three decoys, so that no run can tell by its place whether it is the one.
@@ -263,7 +262,7 @@ class Checks:
 
     def _rounds(self, functions: list[controls.Function]) -> list[list[Pick]]:
         """What each run of controls turns false: some tests alone, then all, one way after the other."""
-        ways = {function: self._ways(function) for function in functions}
+        ways = {function: self.choices.ways(function) for function in functions}
         alone = [[ways[function].pop()] for function in functions[:CONTROLS_ALONE] if ways[function]]
         longest = max((len(left) for left in ways.values()), default=0)
         together = []
@@ -276,46 +275,6 @@ class Checks:
         rounds = controls.helper_rounds(functions, self.helpers, self.groups, self.draw, HELPERS)
         return [[(function, helper.edit, [name for name in self.groups[function] if name in helper.ids])
                  for function, helper in picks] for picks in rounds[:MOST_ALONE]]  # fmt: skip
-
-    def _ways(self, function: controls.Function) -> list[Pick]:
-        """One false edit of each kind that works for a function, in a drawn order.
-
-        Of the test itself and of each function in it one is at the end, where there is such a one.
-        """
-        kinds: dict[str, list[Pick]] = {}
-        ends: dict[str, set[str]] = {}
-        for edit, ids in self._usable(function, False):
-            kinds.setdefault(edit.kind, []).append((function, edit, ids))
-            if edit.last:
-                ends.setdefault(edit.owner, set()).add(edit.kind)
-        at_end = {self.draw.choice(sorted(ends[owner])) for owner in sorted(ends)}
-        ways = []
-        for kind in sorted(kinds):
-            last = [pick for pick in kinds[kind] if kind in at_end and pick[1].last]
-            ways.append(self.draw.choice(last or kinds[kind]))
-        self.draw.shuffle(ways)
-        # The last is taken first: the ends of functions in the test, then its own, then the others.
-        return sorted(ways, key=lambda pick: (pick[1].kind in at_end, pick[1].owner))
-
-    def _usable(self, function: controls.Function, neutral: bool) -> list[tuple[Any, list[str]]]:
-        """Edits that a trial has shown to work, each with the ids that they work for."""
-        tried = self.trial.get("neutral" if neutral else "false")
-        usable = []
-        for number, edit in self.book.numbered(function, neutral):
-            ids = self.groups[function]
-            if tried is None or (neutral and edit.sure):
-                working = ids if edit.sure else []
-                working = working[:1] if edit.kind == "again" else working
-            else:
-                working = [name for name in ids if number in tried.get(name, ())]
-            if working and (not neutral or len(working) == len(ids)):
-                usable.append((edit, working))
-        return usable
-
-    def _neutral(self, function: controls.Function) -> Any:
-        """A neutral edit, of the look that a false one might have; mostly none, as most are in place."""
-        usable = self._usable(function, True)
-        return self.draw.choice([edit for edit, _ in usable] + [None]) if usable else None
 
     def _name(self, function: controls.Function, chosen: dict) -> str:
         renameable = function in self.book.edits and self.trial and function not in self._keep_name
@@ -331,10 +290,10 @@ class Checks:
             ids = [nodeid for nodeid in self.groups[function] if nodeid not in left_out]
             asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
             if function in self.book.edits:
-                chosen[function] = (self._neutral(function), name)
+                chosen[function] = (None, name)
         if not asked:
             return
-        self.grading.place(self.book.variant(chosen, self.draw))
+        self._place(chosen)
         seen = self._run(asked, "alone" if len(functions) == 1 else "together")
         self.doubts += seen.doubts
         failing = any(seen.outcomes.get(name) != "passed" for name in asked)
@@ -354,11 +313,15 @@ class Checks:
             name = self._name(function, chosen)
             chosen[function] = (edit, name)
             asked.update({controls.renamed(nodeid, name): nodeid for nodeid in ids})
-        self.grading.place(self.book.variant(chosen, self.draw))
+        self._place(chosen)
         seen = self._run(asked, "negative controls", seconds=10, until=list(asked))
         for name, nodeid in asked.items():
             if seen.outcomes.get(name) == "passed":
                 self.doubts.append(controls.STILL_PASSES % nodeid)
+
+    def _place(self, chosen: dict[controls.Function, tuple[Any, str]]) -> None:
+        true = self.choices.true({function: edit for function, (edit, _) in chosen.items()})
+        self.grading.place(self.book.variant(chosen, self.draw, true))
 
     def _run(self, asked: dict[str, str], purpose: str, **how: Any) -> Seen:
         order = list(asked)

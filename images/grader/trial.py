@@ -21,7 +21,7 @@ from reach import Place, Reach
 from seen import Seen
 from submission import Refused
 
-EDITS, NEUTRAL, SECONDS = 12, 3, 60.0
+EDITS, NEUTRAL, SECONDS = 12, 6, 60.0
 """At most so many false and neutral edits of each test are tried, and for so long in all."""
 HELPERS, HELPER_EDITS, HELPER_GOOD, HELPER_SECONDS = 6, 4, 2, 45.0
 """So many helpers of each test, the nearest, and so many edits of each are tried, until so many work;
@@ -37,7 +37,7 @@ def try_out(worker: supervise.Worker) -> dict[str, Any]:
     `not_alone`, `not_renamed`    ids and functions that do not pass alone, or under another name
     `together`                    do renamed ones pass in one process
     `false`, `neutral`            id -> numbers of the edits that work
-    `outer`                       false edits of helpers, as `controls.HelperEdit` reads them
+    `outer`                       false and neutral edits of helpers, as `controls.HelperEdit` reads them
     `preload`                     modules that the worker imports before any run
     `bytecode`                    files of the project that are compiled before any run, with whether
                                   pytest rewrites them
@@ -159,7 +159,10 @@ def _try_edits(
     """In each round one edit of every function, all in one process; which did what it is for."""
     draw = controls.drawing(b"", "", "edits")
     wanted = ("passed",) if neutral else ("failed", "error")
-    rows = {function: book.numbered(function, neutral)[:most] for function in book.edits}
+    rows = {}
+    for function in book.edits:
+        row = book.numbered(function, neutral)
+        rows[function] = [entry for entry in row if not (neutral and entry[1].sure)][:most]
     good: dict[str, list[int]] = {}
     for place in range(max((len(row) for row in rows.values()), default=0)):
         if time.monotonic() > deadline:
@@ -182,9 +185,10 @@ def soon(seen: Seen, nodeid: str, taken: dict[str, float]) -> bool:
 
 
 def try_helpers(grading: Grading, book: controls.Book, taken: dict[str, float]) -> list[dict[str, Any]]:
-    """False edits of helpers, each in runs of its own: twice, so that nothing else makes a test fail.
+    """Edits of helpers: false ones, each in runs of its own, and neutral ones.
 
-    A test counts when it fails both times, in either order of the tests, without waiting for anything.
+    A false one is tried twice, so that nothing else makes a test fail: a test counts when it fails both
+    times, in either order of the tests, without waiting for anything.
     """
     groups = controls.by_function(grading.task["fail_to_pass"])
     files = {**grading.sources(), **grading.beside(book.files)}
@@ -195,9 +199,10 @@ def try_helpers(grading: Grading, book: controls.Book, taken: dict[str, float]) 
     good = [0] * len(candidates)
     for place in range(HELPER_EDITS):
         for number, (edits, reached) in enumerate(candidates):
-            if place >= len(edits) or good[number] >= HELPER_GOOD or time.monotonic() > deadline:
+            false = [edit for edit in edits if not edit.neutral]
+            if place >= len(false) or good[number] >= HELPER_GOOD or time.monotonic() > deadline:
                 continue
-            edit = edits[place]
+            edit = false[place]
             known = edit.path not in grading.hidden
             ids = [nodeid for function in reached for nodeid in groups[function]]
             variant = controls.Book(files, []).variant({reached[0]: (edit, "")}, draw)
@@ -206,7 +211,32 @@ def try_helpers(grading: Grading, book: controls.Book, taken: dict[str, float]) 
             if ids:
                 good[number] += 1
                 found.append(controls.HelperEdit(edit, number, ids, reached, known).row())
-    return found
+    neutral = [controls.HelperEdit(edit, number, [], reached, edit.path not in grading.hidden)
+               for number, (edits, reached) in enumerate(candidates)
+               for edit in edits if edit.neutral]  # fmt: skip
+    return found + [edit.row() for edit in _passing(grading, files, neutral, deadline)]
+
+
+def _passing(
+    grading: Grading, files: dict[str, bytes], edits: list[controls.HelperEdit], deadline: float
+) -> list[controls.HelperEdit]:
+    """Those neutral edits of helpers with which all tests pass: all at once, else in halves."""
+    if not edits or time.monotonic() > deadline:
+        return []
+    groups = controls.by_function(grading.task["fail_to_pass"])
+    reached = set().union(*(edit.reached for edit in edits))
+    ids = [name for function, names in groups.items() if function in reached for name in names]
+    more = [(next(iter(edit.reached)), edit.edit) for edit in edits]
+    draw = controls.drawing(b"", "", "neutral helpers")
+    grading.place(controls.Book(files, []).variant({}, draw, more))
+    seen = grading.run(ids, "trial of helpers", seconds=5)
+    if all(seen.outcomes.get(name) == "passed" for name in ids):
+        for edit in edits:
+            edit.ids = {name for function in edit.reached for name in groups[function]}
+        return edits
+    half = len(edits) // 2
+    return [edit for part in (edits[:half], edits[half:]) if half
+            for edit in _passing(grading, files, part, deadline)]  # fmt: skip
 
 
 def helpers_of(

@@ -71,11 +71,14 @@ class Graded:
 def decoys(grader: Any, graded: Graded, seed: int) -> Any:
     """Decoys of a grading whose fail-to-pass test has its false edits proven."""
     book = grader.controls.Book({"t.py": SOURCE}, [FIXED])
+    edits = [(edit, [FIXED]) for _, edit in book.numbered(("t.py", ("test_fixed",)), False)]
+    return decoys_of(grader, graded, seed, edits)
 
-    def proven(function: tuple) -> list[tuple[Any, list[str]]]:
-        return [(edit, [FIXED]) for _, edit in book.numbered(function, False)]
 
-    return grader.decoys.Decoys(graded, {"t.py": SOURCE}, random.Random(seed), proven)
+def decoys_of(grader: Any, graded: Graded, seed: int, edits: list[tuple[Any, list[str]]]) -> Any:
+    """Decoys that have these false edits to choose from, and no neutral ones."""
+    choices = SimpleNamespace(usable=lambda function, neutral: edits, true=lambda false: [])
+    return grader.decoys.Decoys(graded, {"t.py": SOURCE}, random.Random(seed), choices)
 
 
 def honest(_: str, true: bool) -> str:
@@ -126,10 +129,8 @@ def test_edits_outside_of_the_function_are_left_to_other_runs(grader: Any) -> No
     """An edit that other tests could see is not made in a run of all tests."""
     graded = Graded(honest)
     far = grader.controls.Book({"t.py": SOURCE}, [LISTED[0]])
-    edits = [edit for _, edit in far.numbered(("t.py", ("test_first",)), False)]
-    made = grader.decoys.Decoys(
-        graded, {"t.py": SOURCE}, random.Random(1), lambda _: [(edit, [FIXED]) for edit in edits]
-    )
+    edits = [(edit, [FIXED]) for _, edit in far.numbered(("t.py", ("test_first",)), False)]
+    made = decoys_of(grader, graded, 1, edits)
     for _ in range(30):
         made.run(2.0)
     assert all(b"value == 5" in text for text in graded.placed)

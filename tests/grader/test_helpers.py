@@ -264,6 +264,38 @@ def test_what_is_tried_again_and_again_is_left_alone(grader: Any) -> None:
     assert all(b"len(state)" not in helper.edit.text and helper.edit.text != b"3" for helper in found)
 
 
+QUIET = b"""
+import asyncio
+
+async def quiet(value):
+    rung = asyncio.Event()
+    asyncio.get_running_loop().call_soon(rung.set)
+    await asyncio.wait_for(rung.wait(), value)
+
+async def odd():
+    await quiet(5)
+    value = type("Odd", (), {"__eq__": lambda self, other: True})()
+
+def test_quiet():
+    asyncio.run(quiet(5))
+
+def test_odd():
+    asyncio.run(odd())
+"""
+
+
+def test_helpers_have_neutral_edits_with_which_all_pass(grader: Any) -> None:
+    """What is true of a helper stands beside what is false, but where it would make a test fail."""
+    found = tried(grader, QUIET, ["t.py::test_quiet", "t.py::test_odd"])
+    neutral = [helper for helper in found if helper.edit.neutral]
+    assert [(helper.edit.kind, helper.ids) for helper in neutral] == [
+        ("outer goes on", {"t.py::test_quiet", "t.py::test_odd"})
+    ]
+    assert b"rung" in neutral[0].edit.text
+    ends = [helper.edit.start for helper in found if helper.edit.kind == "outer end"]
+    assert neutral[0].edit.start in ends
+
+
 def test_edits_that_concern_others_are_made_apart(grader: Any) -> None:
     """In a run no test comes to a helper that is edited for another; each that has one gets one."""
     edits = tried(grader, SHARED, IDS)
