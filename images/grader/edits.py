@@ -11,17 +11,9 @@ import re
 
 import riddles
 from assertions import Edit, Text, in_place, is_raises, text_of
+from subjects import subjects
 from waits import edits_of_waits
 
-_PURE_CALLS = frozenset(
-    {"len", "list", "tuple", "set", "sorted", "str", "repr", "int", "bool", "sum", "max", "min", "dict"}
-)
-_COMMON = frozenset(
-    {"pytest", "asyncio", "self", "mock", "time", "sys", "os", "threading", "Any", "anyio", "trio"}
-)
-
-SUBJECTS = 4
-"""What is asserted at the end of a function, of how many things that the function knows."""
 INNER = "inner"
 """The owner of edits in a function that a test defines for itself, with the function's number."""
 OUTER = "outer"
@@ -202,41 +194,22 @@ def _first_time(text: Text, function: ast.AST) -> list[Edit]:
 
 
 def _final_edits(text: Text, function: ast.AST, nodes: list[ast.AST]) -> list[Edit]:
-    """A riddle at the end, about something that the function looks at itself; false or true."""
-    names = [name.encode() for name in _variables(function, nodes) or _used_names(nodes)]
-    subjects = [*_looked_at(text, nodes), *names][:SUBJECTS]
-    made = {name.encode() for name in _made(nodes)}
+    """A riddle at the end, about something that the function knows; false or true."""
     found: list[Edit] = []
     blocks = _blocks(function)
-    for block in dict.fromkeys((len(blocks) - 1, 0)):
-        place = _end_of(text, blocks[block])
+    for depth in dict.fromkeys((len(blocks), 1)):
+        place = _end_of(text, blocks[depth - 1])
         if place is None:
             continue
         at, lead, tail = place
         indent = lead.lstrip(b"\r\n")
-        for what in sorted(subjects, key=lambda what: what not in made):
+        names, bound = subjects(function, nodes, blocks[:depth])
+        for name in names:
             for kind, true in (("end", False), ("goes on", True)):
-                said = lead + riddles.template(indent, what, true) + tail
-                found.append(Edit(kind, at, at, said, neutral=true))
+                if bound or not true:
+                    said = lead + riddles.template(indent, name.encode(), true) + tail
+                    found.append(Edit(kind, at, at, said, neutral=true))
     return found
-
-
-def _made(nodes: list[ast.AST]) -> set[str]:
-    """Names that stand for what the function has made itself, and for nothing else.
-
-    What else the function knows may be one thing with one fix and something else with another.
-    """
-    made: set[str] = set()
-    for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            called = node.value.func if isinstance(node.value, ast.Call) else None
-            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-            if name[:1].isupper() or isinstance(node.value, (ast.List, ast.Dict, ast.Set, ast.ListComp)):
-                made.add(node.targets[0].id)
-    stored = [
-        node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    ]
-    return {name for name in made if stored.count(name) == 1}
 
 
 def _end_of(text: Text, block: list[ast.AST]) -> tuple[int, bytes, bytes] | None:
@@ -250,47 +223,3 @@ def _end_of(text: Text, block: list[ast.AST]) -> tuple[int, bytes, bytes] | None
         return line, indent, b"\n"
     end = text.after(last)
     return end, (b"" if text.source[:end].endswith((b"\n", b"\r")) else b"\n") + indent, b"\n"
-
-
-def _variables(function: ast.AST, nodes: list[ast.AST]) -> list[str]:
-    """What a function gives a name to, the last first, and its parameters."""
-    names: dict[str, None] = {}
-    for node in reversed(nodes):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            names[node.id] = None
-    arguments = function.args
-    for argument in [*arguments.args, *arguments.kwonlyargs]:
-        names[argument.arg] = None
-    return [name for name in names if name not in _COMMON and name[0] != "_"]
-
-
-def _looked_at(text: Text, nodes: list[ast.AST]) -> list[bytes]:
-    """Expressions on the left of the test's own comparisons that can be looked at again."""
-    found: dict[bytes, None] = {}
-    for node in nodes:
-        if isinstance(node, ast.Assert) and isinstance(node.test, ast.Compare):
-            left = node.test.left
-            if _is_still(left) and b"\n" not in text.of(left):
-                found[text.of(left)] = None
-    return list(found)
-
-
-def _is_still(node: ast.AST) -> bool:
-    """Does evaluating this again change nothing?"""
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Call):
-            if not (isinstance(inner.func, ast.Name) and inner.func.id in _PURE_CALLS):
-                return False
-        elif isinstance(inner, (ast.Await, ast.NamedExpr, ast.Lambda, ast.GeneratorExp, ast.ListComp)):
-            return False
-    return not isinstance(node, ast.Constant)
-
-
-def _used_names(nodes: list[ast.AST]) -> list[str]:
-    """Names that the test reads, other than modules that every test uses."""
-    builtin = set(dir(__builtins__)) | set(__builtins__ if isinstance(__builtins__, dict) else ())
-    names: dict[str, None] = {}
-    for node in nodes:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names[node.id] = None
-    return [name for name in names if name not in builtin and name not in _COMMON and name[0] != "_"]

@@ -270,7 +270,7 @@ def test_by_hand():
         ("test_in_block", b"        str(two)\n        <two>\n"),
         ("test_in_try", b"        str(three)\n        <three>\n"),
         ("test_raises", b"    with pytest.raises(ValueError):\n"),
-        ("test_loop", b"        assert seven < 2\n    <seven>\n"),
+        ("test_loop", b"        assert seven < 2\n    <six>\n"),
         ("test_returns", b"    eight = [8]\n    <eight>\n    return None\n"),
         ("TestCase::test_method", b"        self.assertNotEqual(nine, nine)\n"),
         ("test_by_hand", b"    if not (ten != 10):\n"),
@@ -343,6 +343,57 @@ def test_riddles_hold_or_not(controls: Any, equal: str) -> None:
             wrong += not true
     assert shapes[True] == shapes[False]
     assert wrong == 0 if equal == "not equal" else wrong > 200
+
+
+BRANCHES = b"""
+def test_branches(given):
+    other = given.start()
+    for one in other:
+        two = one
+    if other:
+        three = 3
+    try:
+        four = 4
+    except KeyError as error:
+        five = error
+    with given as six, given:
+        seven = 7
+    if other:
+        del other
+    str(two)
+
+def test_made(given):
+    one = given.start()
+    box = Box()
+    items = [1]
+    str(one)
+
+def test_bound_in_a_loop():
+    for _ in range(2):
+        eight = 8
+        str(eight)
+    str(eight)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("test_branches", {"six", "given"}),
+        ("test_made", {"box", "items"}),
+        ("test_bound_in_a_loop", {"eight"}),
+    ],
+)
+def test_names_that_may_stand_for_nothing_are_not_relied_on(
+    controls: Any, name: str, wanted: set[str]
+) -> None:
+    """Neutral edits name what is bound whatever way the test takes, first what the test made itself."""
+    book = controls.Book({"t.py": BRANCHES}, ["t.py::" + name])
+    edits = [edit for edit in book.edits["t.py", (name,)] if edit.kind in ("end", "goes on")]
+    named = {word for edit in edits for word in re.findall(r"\[\{before\}(\w+)", edit.text.decode())}
+    assert named == wanted
+    neutral = any(edit.neutral for edit in edits)
+    assert neutral == (name != "test_bound_in_a_loop")
 
 
 WAITS = b"""
