@@ -37,16 +37,21 @@ _SHORT = 12
 
 def undone(data: bytes) -> Iterator[tuple[str, bytes]]:
     """How a text was disguised, and the text without that."""
-    if data.count(b"\x1b[") >= _FEW:
+    if b"\x1b" in data and data.count(b"\x1b[") >= _FEW:
         yield "colours", _ANSI.sub(b"", data)
-    if _START.match(data) or data.count(b"</") >= _FEW or data.count(b"&#") >= _FEW:
+    if _START.match(data) or _many(data, b"</") or _many(data, b"&#"):
         text = _TAG.sub(b"", data).decode("utf-8", "replace")
         yield "markup", html.unescape(text).encode("utf-8", "replace")
-    if data.count(_WIDE) >= _FEW:
+    if not data.isascii() and data.count(_WIDE) >= _FEW:
         yield "wide letters", unicodedata.normalize("NFKC", data.decode("utf-8", "replace")).encode()
     start = data[:2048]
     if start.count(b"\x40") * 12 > len(start) and b" " not in start and b"\x81" in start:
         yield "EBCDIC", data.decode("cp037", "replace").replace("\x85", "\n").encode()
+
+
+def _many(data: bytes, mark: bytes) -> bool:
+    """Whether a mark stands there a few times; its first character alone is looked for faster."""
+    return data.count(mark[:1]) >= _FEW and data.count(mark) >= _FEW
 
 
 def variants(lines: Iterable[bytes], names: Iterable[bytes]) -> Iterator[tuple[str, bytes]]:

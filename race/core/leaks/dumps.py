@@ -30,9 +30,9 @@ _IHEX = re.compile(
 )
 _SREC = re.compile(rb"^S([123])[0-9a-fA-F]{2}([0-9a-fA-F]{8,514})\r?$", re.MULTILINE)
 _ESCAPE = re.compile(
-    rb"(?<!\\)\\{1,4}(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,2})\}|([0-3]?[0-7]{2,3}))"
+    rb"\\\\{0,3}(?:u00([0-9a-fA-F]{2})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,2})\}|([0-3]?[0-7]{2,3}))"
 )
-_ESCAPED = (b"\\x", b"\\u", b"\\0", b"\\1")
+_ESCAPED = frozenset((b"x", b"u", b"0", b"1"))
 _PLACES, _LOOK = 16, 512
 _FEWEST = 8
 """Escapes from which a text is read with them undone."""
@@ -116,9 +116,8 @@ def _memory(data: bytes) -> bytes:
 
 
 def _unescaped(data: bytes) -> bytes:
-    if data.count(b"\\") < _FEWEST or sum(map(data.count, _ESCAPED)) < _FEWEST:
-        return b""
-    if len(_ESCAPE.findall(data)) < _FEWEST:
+    after = data.split(b"\\")
+    if len(after) <= _FEWEST or sum(piece[:1] in _ESCAPED for piece in after) < _FEWEST:
         return b""
 
     def meant(match: re.Match[bytes]) -> bytes:
@@ -126,7 +125,8 @@ def _unescaped(data: bytes) -> bytes:
         number = int(octal, 8) if octal else int(match.group(1) or match.group(2) or match.group(3), 16)
         return bytes([number & 255])
 
-    return _ESCAPE.sub(meant, data)
+    content, count = _ESCAPE.subn(meant, data)
+    return content if count >= _FEWEST else b""
 
 
 _NUMBERS: tuple[Callable[[bytes], bytes], ...] = (_dumped, _pairs, _octal, _decimal, _binary)

@@ -34,7 +34,10 @@ _CLASS = bytes(65 if c in _ALPHABET else 78 if c in b"\"'\\\r\n" else 32 for c i
 
 _WHOLE = b"A" * SHORTEST_RUN
 _HALF = b"A" * 16
-_WRAPPED = (_HALF + b"N" + _HALF, _HALF + b"NN", _HALF + b"N ")
+_LINE_END = _HALF + b"N"
+_NEXT_LINE = (_HALF, b"N", b" ")
+"""What follows the end of a line in a wrapped block."""
+
 _BETWEEN = rb"""(?:\\[rn]|["'\s,\\]){1,48}"""
 _RUN = re.compile(
     rb"[A-Za-z0-9+/_-]{16,}(?:" + _BETWEEN + rb"[A-Za-z0-9+/_-]{16,})*"
@@ -80,7 +83,7 @@ def runs(data: bytes) -> Iterator[Run]:
     def done() -> int:
         return at
 
-    for place in _places(data, (_WHOLE,) if binary else (_WHOLE, *_WRAPPED), done):
+    for place in _places(data, (_WHOLE,) if binary else (_WHOLE, _LINE_END), done):
         if place < at:
             continue
         begin = _line_start(data, place, at)
@@ -97,7 +100,7 @@ def runs(data: bytes) -> Iterator[Run]:
             yield from (Run(how, begin, form) for form in forms if kind_of(form))
             short += forms
     for mark, pattern in () if binary else _ESCAPED:
-        if mark in data and data.count(mark) > 20:
+        if data.count(mark[:1]) > 20 and data.count(mark) > 20:
             for match in pattern.finditer(data):
                 digits = _NO_DIGIT.sub(b"", match.group().replace(b"0x", b"").replace(b"0X", b""))
                 yield Run("hex", match.start(), binascii.unhexlify(digits))
@@ -126,8 +129,15 @@ def places(data: bytes, classes: bytes, start: bytes, done: Callable[[], int]) -
 def _finds(classes: bytes, start: bytes, done: Callable[[], int]) -> Iterator[int]:
     at = max(0, done())
     while (at := classes.find(start, at)) >= 0:
-        yield at
-        at = max(at + len(start), done())
+        after = at + len(start)
+        if start is not _LINE_END or _goes_on(classes, after):
+            yield at
+        at = max(after, done())
+
+
+def _goes_on(classes: bytes, after: int) -> bool:
+    """Whether what follows the end of a line may be the next of a wrapped block."""
+    return classes.startswith(_NEXT_LINE, after) or after + len(_HALF) > len(classes)
 
 
 def _line_start(data: bytes, place: int, least: int) -> int:

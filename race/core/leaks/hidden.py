@@ -21,6 +21,13 @@ _TRIES = 2000
 """Beginnings of one kind that are tried in one file."""
 
 _STEP = 2**16
+_ZLIB = (b"\x78\x9c", b"\x78\xda", b"\x78\x01", b"\x78\x5e")
+_HEADS = 33
+"""Bytes of a head of its own that may stand before a deflated stream."""
+
+_FIRST, _TRAILER = 1024, 8
+"""Bytes by which a stream without a header is tried; those that may follow it, a checksum say."""
+
 _LEAST = 64
 
 Found = tuple[str, str, bytes, bool]
@@ -97,6 +104,68 @@ def streams(data: bytes, limit: int) -> Iterator[Found]:
             if content and not (cut and len(content) < _LEAST):
                 yield how, f"{how} at byte {start}", content, cut
             at = data.find(magic, at + len(magic))
+
+
+def headerless(data: bytes, limit: int) -> bytes:
+    """What a file gives that is one deflated stream without any header; nothing for any other."""
+    decoder = zlib.decompressobj(-15)
+    try:
+        content = decoder.decompress(data[:_FIRST], limit)
+        if len(content) < _LEAST and not decoder.eof:
+            return b""
+        content += decoder.decompress(decoder.unconsumed_tail + data[_FIRST:], limit)
+    except (zlib.error, ValueError):
+        return b""
+    whole = decoder.eof and len(decoder.unused_data) <= _TRAILER
+    return content if whole or len(content) >= limit else b""
+
+
+def nameless(data: bytes, limit: int) -> Iterator[Found]:
+    """zlib and deflated streams in a file that looks random: behind a head of its own, or within the
+    file of another program."""
+    for magic in _ZLIB:
+        at, tries = data.find(magic), 0
+        while at >= 0 and tries < _TRIES:
+            tries += 1
+            content, cut = _read(zlib.decompressobj(), data, at, limit)
+            if len(content) >= _LEAST:
+                yield "zlib", f"zlib at byte {at}", content, cut
+            at = data.find(magic, at + len(magic))
+    for at in range(1, _HEADS):
+        content = headerless(data[at:], limit)
+        if content:
+            yield "deflate", f"deflate at byte {at}", content, len(content) >= limit
+            return
+
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def png_texts(data: bytes, limit: int) -> Iterator[Found]:
+    """What a PNG says compressed: its texts, its colour profile, what lies behind a chunk's name that
+    nobody knows, and its pixels."""
+    at, pixels = len(_PNG), list[bytes]()
+    while data.startswith(_PNG) and at + 12 <= len(data):
+        size, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        body = data[at + 8 : at + 8 + size]
+        if name == b"IDAT":
+            pixels.append(body)
+        elif name in (b"zTXt", b"iCCP"):
+            yield from _png_stream(name, at, body[body.find(b"\0") + 2 :], limit)
+        elif name == b"iTXt":
+            start = body.find(b"\0")
+            for _ in range(2):
+                start = body.find(b"\0", start + (3 if body.find(b"\0") == start else 1))
+            yield from _png_stream(name, at, body[start + 1 :], limit)
+        at += size + 12
+    if pixels:
+        yield from _png_stream(b"IDAT", len(_PNG), b"".join(pixels), limit)
+
+
+def _png_stream(name: bytes, at: int, packed: bytes, limit: int) -> Iterator[Found]:
+    content, cut = _read(zlib.decompressobj(), packed, 0, limit)
+    if content:
+        yield "png", f"{name.decode()} at byte {at}", content[:limit], cut
 
 
 def zlib_row(data: bytes, limit: int) -> tuple[bytes, bool]:

@@ -6,11 +6,13 @@ import numpy as np
 
 OPENED = (
     "git objects, packs and bundles", "zip and wheels", "tar", "Debian packages", "gzip", "bzip2", "xz",
-    "Zstandard", "zlib", "SQLite", "HTML and XML", "archives and streams behind or within scripts, "
-    "programs and pictures", "deflated streams of PDF", "base64", "base32", "hexadecimal",
-    "base85, ascii85, Z85 and binary patches of git", "uuencode", "quoted-printable", "percent signs",
-    "dumps and arrays of numbers, escapes, Intel HEX and S-records", "colours of a terminal",
-    "wide letters, EBCDIC, rot13, reversed text",
+    "Zstandard", "zlib", "deflate without a header", "SQLite", "HTML and XML",
+    "archives and streams behind or within scripts, programs and pictures", "deflated streams of PDF",
+    "compressed texts and raw pixels of PNG", "base64", "base32", "hexadecimal",
+    "base85, ascii85, Z85 and binary patches of git", "uuencode", "yEnc", "quoted-printable",
+    "percent signs", "dumps and arrays of numbers, escapes, Intel HEX and S-records",
+    "colours of a terminal", "wide letters, EBCDIC, rot13, rot47, reversed text",
+    "files whose every byte was turned by one number",
 )  # fmt: skip
 """What is taken apart, in words for the audit's page."""
 
@@ -19,8 +21,14 @@ NOT_OPENED = (
     "PGP, age, Ansible or git-crypt (named where met)",
     "compressed or encoded files of more than 24 MiB (named where met)",
     "files that look random and that no package lists: compressed or encrypted (named where met)",
-    "encodings other than these, ciphers, and base85 within binary files",
-    "streams of zlib within pictures and programs, and within a PDF those that are not deflated",
+    "encodings other than these or reversed, ciphers (keys of several bytes, letters in another order), "
+    "base85 within binary files, turned bytes that are only a part of a file",
+    "streams of zlib within programs and pictures other than PNG, and within a PDF those that are not "
+    "deflated",
+    "pieces of a fix between whose words other words stand, as in a list of tokens with their places",
+    "what is drawn or spoken: a picture of text, a sound, a font",
+    "times of change and access, owners and modes of files, times that git's index notes",
+    "bytes between and behind the files of a layer's archive, which no container shows",
 )
 """What is searched as it lies, but not taken apart."""
 
@@ -110,7 +118,13 @@ def looks_random(data: bytes) -> bool:
     """Whether the beginning of a file of no known kind holds all bytes about equally often, as what
     is compressed or encrypted does."""
     some = data[:_LOOK]
-    if len(some) < _LEAST_RANDOM or kind_of(data) or some.startswith(_MEDIA) or b"ftyp" in some[:12]:
+    if (
+        len(some) < _LEAST_RANDOM
+        or some.isascii()
+        or kind_of(data)
+        or some.startswith(_MEDIA)
+        or b"ftyp" in some[:12]
+    ):
         return False
     counts = np.bincount(np.frombuffer(some, dtype=np.uint8), minlength=256)
     expected = len(some) / 256

@@ -11,7 +11,7 @@ from typing import Any
 
 from race.core.leaks.gitstore import index_entries
 
-FORMAT = 11
+FORMAT = 12
 """Raised when what a scan keeps changes, so that older cached scans are not used."""
 
 
@@ -23,7 +23,7 @@ class Entry:
     path: str
     kind: str
     size: int
-    mtime: int
+    mtime: float
     mode: int
     link: str = ""
     blob: str = ""

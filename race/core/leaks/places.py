@@ -16,7 +16,7 @@ _CONTROL = re.compile(
     r"|^/repo/(?:docs?/)?(CHANGE|HISTORY|NEWS|RELEASE)[^/]*$"
     r"|(^|/)\.git/(config|description|info/.*|hooks/.*|objects/info/.*|worktrees/.*|modules/[^/]+/(HEAD|config))$"
     r"|/(refs|logs)/(HEAD|heads|tags|remotes|notes|pull|stash|replace|bisect|worktree|original|refs)"
-    r"|(^|/)config$|var/lib/dpkg/info/[^/]+\.md5sums$"
+    r"|(^|/)config$|var/lib/dpkg/info/[^/]+\.md5sums$|(^|/)etc/ssl/certs/ca-certificates\.crt$"
 )
 _CACHES = re.compile(
     r"(^|/)(\.pytest_cache|\.mypy_cache|\.hypothesis|\.ruff_cache|\.pytype|\.pyre|\.tox|\.nox"

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from race.core.leaks import probes_content, probes_git, probes_image, probes_network, probes_residue
+from race.core.leaks import (
+    probes_authority,
+    probes_content,
+    probes_git,
+    probes_image,
+    probes_network,
+    probes_residue,
+)
 from race.core.leaks.fragments import Wanted
 from race.core.leaks.probing import Probe, Subject
 from race.core.sealed import FragmentCounts, ProbeResult
@@ -13,6 +20,7 @@ PROBES: tuple[Probe, ...] = (
     *probes_git.PROBES,
     *probes_residue.PROBES,
     *probes_network.PROBES,
+    *probes_authority.PROBES,
 )
 
 GRADING = frozenset(

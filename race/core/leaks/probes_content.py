@@ -24,9 +24,10 @@ _ENCODED = frozenset(
     [
         *("base64", "base32", "hex", "base85", "uuencode", "quoted-printable", "percent"),
         *("numbers", "escapes", "rot13", "reversed", "EBCDIC"),
+        *("xor", "plus", "rot47", "yEnc"),
     ]
 )
-_PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "appended", "pdf"))
+_PACKED = frozenset(("zip", "tar", "ar", "gzip", "bzip2", "xz", "zstd", "zlib", "deflate", "pdf", "png"))
 
 
 def finding(leak: Leak) -> LeakFinding:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from race.core.leaks.forms import printable
+from race.core.leaks.probes_authority import resolvers
 from race.core.leaks.probing import Answer, NotChecked, Probe, Subject
 from race.core.sealed import CONFIG, LeakFinding
 
@@ -55,7 +56,7 @@ def _safe(text: str) -> str:
 
 
 def _names(subject: Subject) -> Answer:
-    """Hosts that the image itself maps."""
+    """Hosts that the image itself maps, and resolvers of a private network that it names."""
     found = []
     for number, path, text in subject.view.kept():
         if path != "/etc/hosts":
@@ -67,7 +68,7 @@ def _names(subject: Subject) -> Answer:
                 found.append(
                     LeakFinding(path=path, layer=number, what=what, excerpt=printable(line.encode()))
                 )
-    return found
+    return [*found, *resolvers(subject)]
 
 
 def _volumes(subject: Subject) -> Answer:
@@ -134,7 +135,12 @@ _WHAT = {
 
 PROBES = (
     Probe("proxy-settings", "network", "no proxy or package index in environment or files", _proxies),
-    Probe("host-names", "network", "the image maps no host names", _names),
+    Probe(
+        "host-names",
+        "network",
+        "the image maps no host names and names no resolver of its builder",
+        _names,
+    ),
     Probe("volumes-and-ports", "image", "no declared volume, no exposed port", _volumes),
     *(_live(kind, _WHAT[kind]) for kind in _LIVE),
 )

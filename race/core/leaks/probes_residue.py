@@ -38,6 +38,12 @@ _HASHED = re.compile(r"(?m)^Version:\s*(\S*?[+.]g?([0-9a-f]{7,40})\S*)\s*$")
 _TEST_RUN = re.compile(r"^/(tmp|var/tmp)/pytest-of-[^/]+(/|$)")
 _TELLING = re.compile(r"^/(root|home/[^/]+)/.*|^/[^/]+$|^/(var/log|srv|mnt|media|workspace|build)/.+")
 _NOTES = re.compile(r"\.(sh|py|log|txt|patch|diff|md|ipynb|jsonl?|toml|ya?ml|out|err)$")
+_INSTALLED = re.compile(
+    r"/lib(64)?/(python|pypy)[\d.]+/|/(site|dist)-packages/|/conda-meta/|/(mini|ana|micro)?conda\d?/|/miniforge\d?/"
+    r"|/\.(pyenv|asdf|nvm|rustup|cargo|rbenv)/"
+)
+"""What an installation of an interpreter or a virtual environment brings, wherever it lies."""
+
 _SKELETON = re.compile(
     r"/\.(bashrc|profile|bash_logout|gitconfig|dockerenv)$|/\.(config|local|cache)/"
     r"|^/var/log/(apt|dpkg|alternatives|bootstrap|faillog|lastlog|btmp|wtmp|fontconfig)"
@@ -116,6 +122,7 @@ def _home(subject: Subject) -> Answer:
         and _TELLING.search(e.path)
         and _NOTES.search(e.path)
         and not _SKELETON.search(e.path)
+        and not _INSTALLED.search(e.path)
         and subject.view.below(e.path) is None
     )
     tracked = _tracked(subject)
@@ -162,7 +169,7 @@ def _locks(subject: Subject) -> Answer:
     )
 
 
-def _recorded(subject: Subject) -> set[tuple[str, int]]:
+def recorded_files(subject: Subject) -> set[tuple[str, int]]:
     """Path and size of every file that an installed distribution's RECORD lists as its own.
 
     Some ship archives as data (setuptools does, for its tests). What such an archive holds is still
@@ -182,7 +189,7 @@ def _recorded(subject: Subject) -> set[tuple[str, int]]:
 
 
 def _wheels(subject: Subject) -> Answer:
-    tracked, recorded = _tracked(subject), _recorded(subject)
+    tracked, recorded = _tracked(subject), recorded_files(subject)
     return _listed(
         (
             (n, e)

@@ -21,6 +21,7 @@ from race.core.leaks.gitstore import (
     loose_object,
     packed_objects,
 )
+from race.core.leaks.hidden import headerless
 from race.core.leaks.kinds import RANDOM, closed_kind, kind_of, looks_random, pack_start
 from race.core.leaks.layers import Compiled, Entry, Hit, LayerScan
 from race.core.leaks.needles import Needles
@@ -95,6 +96,11 @@ class LayerScanner:
         self._tails = sorted(
             "/".join(p.rsplit(".", 1)[0].split("/")[-2:]) for p in wanted.product_paths if "/" in p
         )
+        self._sources = [
+            (f"/{p.rsplit('/', 1)[-1]}".encode(), p.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+            for p in sorted(wanted.product_paths)
+            if p.endswith(".py") and not p.endswith("/__init__.py")
+        ]
         self._batch: list[_Item] = []
         self._bytes = 0
         self.most_parts = MOST_PARTS
@@ -205,7 +211,7 @@ class LayerScanner:
         closed = closed_kind(item.data)
         if closed:
             self._unread(item, f"{closed}: searched as it is, but not unpacked")
-        elif not item.inside and looks_random(item.data):
+        elif not item.inside and looks_random(item.data) and not headerless(item.data, 2**16):
             self._unread(item, RANDOM)
         if len(item.data) < SHORTEST_RUN and not kind_of(item.data):
             return
@@ -310,7 +316,12 @@ class LayerScanner:
         if stem not in self._stems:
             least = NAMED_ENOUGH
             if code:
-                self._codes.append(item)
+                source = self._source_named(item.data)
+                known = names_in(self._wanted.identifiers, item.data) if source else ()
+                if len(known) > 1:
+                    self._keep_compiled(item, known, source)
+                else:
+                    self._codes.append(item)
                 return
             stem = next(
                 (tail.rsplit("/", 1)[-1] for tail in self._tails if tail.encode() in item.data), ""
@@ -324,6 +335,10 @@ class LayerScanner:
             held = sorted(word for word in words if _whole(word, item.data))
             if bits(held) >= least:
                 self._keep_compiled(item, tuple(word.decode("latin-1") for word in held), stem)
+
+    def _source_named(self, code: bytes) -> str:
+        """The stem of the patched file that byte-code says it was compiled from."""
+        return next((stem for name, stem in self._sources if name in code), "")
 
     def _keep_compiled(self, item: _Item, names: tuple[str, ...], stem: str) -> None:
         code = is_code(item.data, item.name)

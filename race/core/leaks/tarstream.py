@@ -75,7 +75,7 @@ class TarMember:
     name: str
     kind: str
     size: int
-    mtime: int
+    mtime: float
     mode: int
     link: str
     reader: ByteReader
@@ -109,6 +109,7 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
     """Members of a tar archive, in order. Raises Accident when the stream is no tar or breaks off."""
     long_name = long_link = ""
     pax: dict[str, bytes] = {}
+    said = b""
     while True:
         head = reader.read(BLOCK)
         if len(head) < BLOCK or head == bytes(BLOCK):
@@ -119,7 +120,9 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
             reader.skip(-size % BLOCK)
             if len(data) < size:
                 raise Accident("the image's stream broke off; run again")
-            if flag == "L":
+            if flag == "g":
+                said = _said(_pax(data))
+            elif flag == "L":
                 long_name = _text(data.rstrip(b"\0"))
             elif flag == "K":
                 long_link = _text(data.rstrip(b"\0"))
@@ -131,7 +134,7 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
             name = head[345:500].split(b"\0", 1)[0] + b"/" + name
         try:
             size = int(pax.get("size", size))
-            changed = int(float(pax["mtime"])) if "mtime" in pax else _number(head[136:148])
+            changed = _moment(pax["mtime"]) if "mtime" in pax else _number(head[136:148])
         except ValueError as error:
             raise Accident("the engine's stream is no tar archive") from error
         kind = _KINDS.get(flag, "f")
@@ -147,18 +150,30 @@ def members(reader: ByteReader) -> Iterator[TarMember]:
             mode=_number(head[100:108]),
             link=_text(pax.get("linkpath", b"")) or long_link or _text(head[157:257].split(b"\0", 1)[0]),
             reader=reader,
-            attributes=b"\n".join(
-                key.encode() + b"=" + value
-                for key, value in pax.items()
-                if key not in _OWN and not key.startswith("GNU.sparse.")
-            ),
+            attributes=b"\n".join(filter(None, (said, _said(pax)))),
         )
+        said = b""
         long_name = long_link = ""
         pax = {}
         yield member
         if not member.taken:
             reader.skip(member.size)
         reader.skip(-member.size % BLOCK)
+
+
+def _said(pax: dict[str, bytes]) -> bytes:
+    """What a header says beside the member's own facts: of one member, or of all that follow."""
+    return b"\n".join(
+        key.encode() + b"=" + value
+        for key, value in pax.items()
+        if key not in _OWN and not key.startswith("GNU.sparse.")
+    )
+
+
+def _moment(text: bytes) -> float:
+    """Seconds, with their fraction when there is one."""
+    moment = float(text)
+    return int(moment) if moment.is_integer() else moment
 
 
 def _number(field: bytes) -> int:

@@ -26,9 +26,9 @@ def transfer_runs(data: bytes) -> Iterator[Run]:
     if b"begin " in data:
         for match in _BEGIN.finditer(data):
             yield Run("uuencode", match.start(), _uudecoded(data[match.end() : match.end() + _REACH]))
-    if data.count(b"=3D") + data.count(b"=20") >= _LEAST:
+    if data.count(b"=") >= _LEAST and data.count(b"=3D") + data.count(b"=20") >= _LEAST:
         yield Run("quoted-printable", 0, binascii.a2b_qp(data))
-    if data.count(b"%20") + data.count(b"%0A") >= _LEAST:
+    if data.count(b"%") >= _LEAST and data.count(b"%20") + data.count(b"%0A") >= _LEAST:
         yield Run("percent", 0, unquote_to_bytes(data.replace(b"+", b" ")))
 
 

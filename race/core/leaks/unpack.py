@@ -26,8 +26,9 @@ from race.core.leaks.base85 import base85_runs, git_binaries
 from race.core.leaks.disguise import undone
 from race.core.leaks.dumps import dump_runs
 from race.core.leaks.encoded import SHORTEST_RUN, runs
-from race.core.leaks.hidden import streams, zip_members, zlib_row
-from race.core.leaks.kinds import PROGRAMS, SKIPPED, kind_of
+from race.core.leaks.hidden import headerless, nameless, png_texts, streams, zip_members, zlib_row
+from race.core.leaks.kinds import PROGRAMS, SKIPPED, kind_of, looks_random
+from race.core.leaks.shifted import turned, yenc_runs
 from race.core.leaks.transfer import pdf_streams, transfer_runs
 
 PART_LIMIT = 32 * 2**20
@@ -39,9 +40,9 @@ _MOST_TABLES, _MOST_CELLS = 500, 2000
 
 @dataclass(frozen=True)
 class Part:
-    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, pdf,
-    markup, colours, wide letters, EBCDIC, sqlite, base64, base32, hex, base85, uuencode,
-    quoted-printable, percent, numbers or escapes."""
+    """Something inside a file. `how` is zip, tar, ar, gzip, bzip2, xz, zstd, zlib, deflate, pdf, png,
+    xor, plus, rot47, yEnc, markup, colours, wide letters, EBCDIC, sqlite, base64, base32, hex, base85,
+    uuencode, quoted-printable, percent, numbers or escapes."""
 
     how: str
     name: str
@@ -150,7 +151,9 @@ def _appended(data: bytes) -> Iterator[Part]:
     if data.startswith(PROGRAMS) and data.rfind(b"PK\x05\x06", -(2**16 + 22)) >= 0:
         yield from _zip(data)
         return
-    for found in chain(zip_members(data, set(), PART_LIMIT), streams(data, PART_LIMIT)):
+    for found in chain(
+        zip_members(data, set(), PART_LIMIT), streams(data, PART_LIMIT), png_texts(data, PART_LIMIT)
+    ):
         yield Part(*found)
 
 
@@ -189,6 +192,20 @@ def _table(connection: sqlite3.Connection, table: str) -> Iterator[Part]:
     yield Part("sqlite", table, b"\n".join(cells), cut=size > PART_LIMIT or alone >= _MOST_CELLS)
 
 
+def _unnamed(data: bytes) -> Iterator[Part]:
+    """What no first bytes tell: a deflated stream alone or behind a head that nobody knows, a file whose
+    bytes were all turned."""
+    if not data[:64].isascii() and not data.startswith(PROGRAMS):
+        content = headerless(data, PART_LIMIT)
+        if content:
+            yield Part("deflate", "content", content, len(content) >= PART_LIMIT)
+        elif looks_random(data):
+            for found in nameless(data, PART_LIMIT):
+                yield Part(*found)
+    for how, content in turned(data):
+        yield Part(how, "content", content)
+
+
 def parts(data: bytes) -> Iterator[Part]:
     """What lies one level inside these bytes. A damaged container gives what could be read."""
     kind = kind_of(data)
@@ -207,7 +224,7 @@ def parts(data: bytes) -> Iterator[Part]:
             yield from _ar(data)
         elif kind == "tar":
             yield from _tar(data)
-        elif not kind and (data.startswith(PROGRAMS) or b"\0" in data[:1024]):
+        elif not kind and (data.startswith(PROGRAMS) or b"\0" in data):
             yield from _appended(data)
         elif kind == "sqlite":
             yield from _sqlite(data)
@@ -216,6 +233,8 @@ def parts(data: bytes) -> Iterator[Part]:
             yield Part("zlib", "content", content, cut)
     except (zipfile.BadZipFile, tarfile.TarError, sqlite3.Error, zlib.error, OSError, ValueError):
         yield Part(kind, "content", b"", cut=kind not in ("zlib", ""))
+    if not kind:
+        yield from _unnamed(data)
     if not kind and data.startswith(b"%PDF-"):
         for at, content, cut in pdf_streams(data, PART_LIMIT):
             yield Part("pdf", f"at byte {at}", content, cut)
@@ -233,5 +252,8 @@ def parts(data: bytes) -> Iterator[Part]:
         if b"\nGIT binary patch" in data:
             for at, content in git_binaries(data):
                 yield Part("base85", f"binary patch at byte {at}", content)
+        if b"=ybegin " in data:
+            for at, content in yenc_runs(data):
+                yield Part("yEnc", f"at byte {at}", content)
         for at, content in base85_runs(data):
             yield Part("base85", f"at byte {at}", content)
