@@ -27,8 +27,8 @@ NOT_OPENED = (
     "deflated",
     "pieces of a fix between whose words other words stand, as in a list of tokens with their places",
     "what is drawn or spoken: a picture of text, a sound, a font",
-    "times of change and access, owners and modes of files, times that git's index notes",
-    "bytes between and behind the files of a layer's archive, which no container shows",
+    "times of change and access, owners and modes of files, times noted in the index of git",
+    "bytes between and behind the files in the archive of a layer, which no container shows",
 )
 """What is searched as it lies, but not taken apart."""
 
