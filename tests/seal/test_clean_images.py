@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import io
 import os
+import shutil
 import sqlite3
 import tarfile
 from collections.abc import Callable
@@ -178,5 +179,28 @@ def test_what_only_looks_like_a_leak_is_no_finding(
         for wanted in (workshop.strict, workshop.wanted):
             audit = audit_image(engine, AuditRequest(image=tag, wanted=wanted, live=False))
             assert audit.clean, [(p.name, p.findings) for p in audit.probes if p.findings]
+    finally:
+        engine.remove_image(tag)
+
+
+@pytest.mark.engine
+def test_a_test_with_escapes_may_hold_what_it_holds_without_them(
+    workshop: Any, engine: Engine, tar_of: Callable[[Path, Path], Path], names: str, tmp_path: Path,
+    in_one_commit: Callable[[Path], None],
+) -> None:  # fmt: skip
+    """A line that is a project's idiom as the file lies is none the less one when the file is read again
+    with its escapes undone, also in a file that the hidden tests touch."""
+    root = workshop.copy(tmp_path / "root")
+    shutil.rmtree(root / "repo/.git")
+    file = root / "repo/tests/test_counter.py"
+    escapes = "".join(f"\\x{n:02x}" for n in range(65, 91))
+    line = "if amount > before and self._turnstile.locked():"
+    file.write_text(f'{file.read_text()}\n\n# {line}\nTEXT = "{escapes}"\n')
+    in_one_commit(root / "repo")
+    tag = f"{names}:escapes"
+    engine.import_image(tar_of(root, tmp_path / "root.tar"), tag)
+    try:
+        audit = audit_image(engine, AuditRequest(image=tag, wanted=workshop.wanted, live=False))
+        assert audit.clean, [(p.name, p.findings) for p in audit.probes if p.findings]
     finally:
         engine.remove_image(tag)

@@ -94,11 +94,17 @@ class Judge:
                         suspects.append((number, hit, source, fragments))
         common = {n for hit in innocent for n, _, _ in hit.found}
         needles = {self._wanted.fragments[n] for n in common}
+        as_it_lies: dict[str, set[Fragment]] = {}
+        for hit in innocent:
+            if not hit.inside:
+                as_it_lies.setdefault(hit.path, set()).update(
+                    self._wanted.fragments[n] for n, _, _ in hit.found
+                )
         found = []
         for number, hit, source, fragments in suspects:
-            guilty = fragments
-            if not self._is_copy(hit):
-                guilty = [f for f in fragments if f not in needles]
+            # What a file may hold as it lies it may also hold when it is read without its escapes.
+            excused = as_it_lies.get(hit.path, set()) if self._is_copy(hit) else needles
+            guilty = [f for f in fragments if f not in excused]
             if guilty:
                 found.append(self._leak(hit, number, source, guilty))
         return sorted(found, key=lambda leak: (leak.layer, leak.hit.path, leak.hit.inside, leak.source))
