@@ -26,13 +26,18 @@ import tree
 from bytecode import Bytecode
 from choices import Choices, Pick
 from decoys import BEFORE_SECONDS, Decoys
-from seen import Seen, why_not
+from seen import Seen, joined, why_not
 from submission import Refused, Submission
 
 from race.core import patches
 
 TASK = "/soma/task"
 TOTAL_SECONDS = 1500.0
+HUNG_SECONDS, HUNG_TIMES = 5.0, 10.0
+"""Once a test has hung, the verdict stands: every other has at least so long, or so many times what it
+took in the trial,"""
+HUNG_RUN_SECONDS, HUNG_RUN_TIMES = 60.0, 5.0
+"""and all of them together so long, or so many times what all took."""
 MOST_ALONE = 12
 CONTROLS_ALONE = 2
 CONTROLS_TOGETHER = 4
@@ -121,6 +126,7 @@ class Grading:
             "arguments": task["arguments"],
             "test_seconds": min(seconds or task["test_seconds"], task["test_seconds"]),
             "run_seconds": most or max(5.0, min(task["run_seconds"], left)),
+            **self._after_hang(ids),
             "output_bytes": 2**16,
             "memory_bytes": task["memory_bytes"],
             "processes": 512,
@@ -139,6 +145,13 @@ class Grading:
         self.checks.append({"purpose": purpose, "tests": len(ids), "passed": passed, "how": how,
                             "seconds": round(spent, 3)})  # fmt: skip
         return seen
+
+    def _after_hang(self, ids: list[str]) -> dict[str, Any]:
+        """What a run is given once a test of it has hung, by what the trial took."""
+        taken: dict[str, float] = self.trial.get("seconds", {})
+        seconds = {name: max(HUNG_SECONDS, HUNG_TIMES * taken.get(name, 0.0)) for name in ids}
+        whole = max(HUNG_RUN_SECONDS, HUNG_RUN_TIMES * sum(taken.values()))
+        return {"hung_seconds": seconds, "hung_run_seconds": whole} if taken else {}
 
     def grade(self) -> None:
         """The whole grading. Raises Refused, with the verdict, unless everything holds."""
@@ -165,7 +178,7 @@ class Grading:
         self.doubts += ["%s: this file was changed while the tests ran" % path
                         for path in tree.check(self.root, wanted)[:3]]  # fmt: skip
         if self.doubts:
-            raise Refused("tampered", *dict.fromkeys(self.doubts))
+            raise Refused("tampered", *joined(self.doubts, listed))
         if checks.starved:
             raise Refused("unresolved", *dict.fromkeys(checks.starved))
 

@@ -36,6 +36,8 @@ class Seen:
         self.doubts: list[str] = []
         self.starved: list[str] = []
         self.cut = False
+        self.ending = ""
+        self._said = ""
         self._open = ""
         self._collected: set[str] = set()
 
@@ -70,9 +72,18 @@ class Seen:
             for name in self.asked:
                 if name.startswith(event["path"] + "::"):
                     self.messages.setdefault(name, event["message"])
+        elif kind == "internal-error":
+            self._said = event["message"]
+        elif kind == "ended":
+            self._said = self._said or _last_line(event["output"])
 
     def close(self, run: supervise.Run) -> None:
         """Compare events, counts and exit status of every process of the run."""
+        lost = [name for name in self.asked if name not in self.outcomes]
+        if run.how == "run-limit" and lost:
+            self.ending = "the run was ended at its limit of time: %d tests were not run" % len(lost)
+        elif self._said and len(lost) == len(self.asked):
+            self.messages.update((name, self._said) for name in lost if name not in self.messages)
         if self._tolerated is not None:
             unexpected = sorted(self.altered - set(self._tolerated))
             self.doubts += [CHANGED % name for name in unexpected[:3]]
@@ -114,6 +125,13 @@ class Seen:
                 )
 
 
+def _last_line(output: str) -> str:
+    """What a run that got no test started said last: an error's line, where there is one."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line[1:].strip() for line in lines if line.startswith("E ")]
+    return (errors or lines or [""])[-1]
+
+
 def _starved(attempt: supervise.Attempt) -> str:
     """Words for a run that did not get the memory that it asked for."""
     if attempt.reason == "memory-limit":
@@ -152,4 +170,19 @@ def why_not(task: dict[str, Any], seen: Seen, missing: list[str]) -> list[str]:
             reasons.append("%s is %s %s%s" % (name, what, outcome, ": " + text if text else ""))
         if len(ids) > 5:
             reasons.append("and %d more of %s" % (len(ids) - 5, key))
-    return reasons
+    return [*reasons, seen.ending] if seen.ending else reasons
+
+
+def joined(reasons: list[str], ids: list[str], most: int = 3) -> list[str]:
+    """The reasons, once each; what is said of more than `most` tests is said of so many, and counted."""
+    names = sorted(ids, key=len, reverse=True)
+    said: dict[str, list[str]] = {}
+    for reason in dict.fromkeys(reasons):
+        name = next((name for name in names if reason.startswith((name + " ", name + ":"))), "")
+        said.setdefault(reason[len(name) :] if name else reason, []).append(reason)
+    found = []
+    for alike in said.values():
+        found += alike[:most]
+        if len(alike) > most:
+            found.append("and the same of %d more tests" % (len(alike) - most))
+    return found

@@ -45,13 +45,16 @@ PLAN = {
     "restarts": 200,
     "until": [],
     "stop_at_hang": False,
+    "hung_seconds": {},
+    "hung_run_seconds": 0.0,
     "tell_imports": False,
     "traceback": "short",
 }
 """What can be asked of a run, with defaults. `ids` None means all that the files hold; `output_bytes`
 is how much output is kept and `memory_bytes` 0 leaves memory to the container. `until` names ids after
 which the run is ended early, all the same to the tests; `stop_at_hang` ends it at the first test that
-hangs, and the tests after it have no outcome."""
+hangs, and the tests after it have no outcome. Once a test has hung, `hung_seconds` (id -> seconds) are
+the limits of the tests that it names, and the run has `hung_run_seconds` left, unless that is 0."""
 _DROPPED = ("PYTHON", "PYTEST", "GIT_", "LD_", "COVERAGE", "RACE_")
 Emit = Callable[[dict], None]
 
@@ -180,6 +183,7 @@ class Attempt:
         self.phase, self.since = "setup", time.monotonic()
         self.done: list[str] = []
         self.until: set[str] = set()
+        self.limits: dict[str, float] = {}
         self.collected: list[str] = []
         self.selected: int | None = None
         self.ended = False
@@ -216,7 +220,7 @@ class Attempt:
                     self.reason = "enough"
                 elif now > self.deadline:
                     self.reason = "run-limit"
-                elif not self.ended and now - self.since > self._patience(limits["test_seconds"]):
+                elif not self.ended and now - self.since > self.patience(limits["test_seconds"]):
                     self.reason = "hang"
                 elif limits["memory_bytes"] and now > ask_memory:
                     ask_memory = now + 0.5
@@ -247,9 +251,12 @@ class Attempt:
             self.status = cage.status_of(self.pid)
         return self.status
 
-    def _patience(self, test_seconds: float) -> float:
+    def patience(self, test_seconds: float) -> float:
         """How long nothing may happen: a test's limit, and more until the first file is looked at."""
-        return max(test_seconds, START_SECONDS) if self.place[0] == "start" else test_seconds
+        kind, name = self.place
+        if kind == "test":
+            return min(test_seconds, self.limits.get(name, test_seconds))
+        return max(test_seconds, START_SECONDS) if kind == "start" else test_seconds
 
     def _finish(self, keep: Callable[[bytes], None]) -> None:
         for handle in (self.events, self.output):
@@ -362,6 +369,8 @@ class Run:
         self._room = int(self.plan["output_bytes"])
         self.output_bytes = 0
         self._skipped: list[str] = []
+        self._hung = False
+        self.how = "crashed"
 
     def _keep(self, data: bytes) -> None:
         self.output_bytes += len(data)
@@ -374,7 +383,7 @@ class Run:
         plan, started = self.plan, time.monotonic()
         deadline = started + plan["run_seconds"]
         remaining: list[str] | None = plan["ids"]
-        how = "crashed"
+        how = self.how
         for _ in range(int(plan["restarts"]) + 1):
             attempt = self._attempt(worker, remaining, deadline)
             self.attempts.append(attempt)
@@ -402,9 +411,11 @@ class Run:
             if attempt.reason in ("run-limit", "memory-limit", "disk-limit"):
                 how = attempt.reason
                 break
-            if attempt.reason == "hang" and kind == "test" and plan["stop_at_hang"]:
-                how = "finished"
-                break
+            if attempt.reason == "hang" and kind == "test":
+                if plan["stop_at_hang"]:
+                    how = "finished"
+                    break
+                deadline = self._after_hang(deadline)
             asked = bool(plan["files"]) or remaining is not None
             if remaining == [] or (asked and not self._files(remaining)):
                 how = "finished"
@@ -427,7 +438,14 @@ class Run:
         )
         for attempt in self.attempts:
             os.close(attempt.stacks)
+        self.how = how
         return how
+
+    def _after_hang(self, deadline: float) -> float:
+        """The run's deadline once a test has hung; nothing changes at the second one."""
+        most = float(self.plan["hung_run_seconds"])
+        first, self._hung = not self._hung, True
+        return min(deadline, time.monotonic() + most) if most and first else deadline
 
     def _files(self, ids: list[str] | None) -> list[str]:
         if ids is None:
@@ -457,6 +475,7 @@ class Run:
         }
         attempt = Attempt(worker, order, self.emit, deadline)
         attempt.until = set(plan["until"])
+        attempt.limits = plan["hung_seconds"] if self._hung else {}
         try:
             attempt.watch(plan, self._keep)
         finally:
@@ -467,9 +486,11 @@ class Run:
         """The outcome of the test that was running when its process ended."""
         hung = attempt.reason in ("hang", "run-limit")
         what = "hang" if hung else "crashed"
-        limit = "its limit of %g s" % self.plan["test_seconds"]
+        limit = "its limit of %g s" % round(attempt.patience(self.plan["test_seconds"]), 1)
         if attempt.reason == "run-limit":
             limit = "the limit of the whole run, %g s" % self.plan["run_seconds"]
+            if self._hung and self.plan["hung_run_seconds"]:
+                limit = "the end of the run, %g s after a test had hung" % self.plan["hung_run_seconds"]
         message = "was still running at " + limit if hung else how_it_died(attempt)
         self.emit(
             {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Callable
@@ -9,9 +10,9 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from race.core.outcomes import Observation, Plan
+from race.core.outcomes import EventReader, Observation, Plan
 from race.ports import Container
-from race.work.observing import observe, observe_many
+from race.work.observing import GRADER, LAUNCH, grader_files, observe, observe_many
 
 pytestmark = [pytest.mark.engine, pytest.mark.network]
 LIMIT = 3.0
@@ -154,6 +155,36 @@ def test_children():
 
 def test_after(): pass
 """
+
+
+MANY_HANGS = """
+import pytest, threading
+
+@pytest.mark.parametrize("number", range(4))
+def test_one(number):
+    if number:
+        threading.Event().wait()
+"""
+
+
+def test_after_a_hang_the_others_get_less(open_container: Opener) -> None:
+    """Once a test hung, others have the limits given for that, and the whole run its own."""
+    ids = [f"tests/test_many.py::test_one[{n}]" for n in range(4)]
+    plan = Plan(ids=ids, test_seconds=2, run_seconds=60).as_json()
+    hung = {"hung_seconds": {ids[2]: 0.5}, "hung_run_seconds": 1.5}
+    files = {f"{GRADER[1:]}/{name}": data for name, data in grader_files().items()}
+    files[f"{GRADER[1:]}/request.json"] = json.dumps({"runs": [{**plan, **hung}]}).encode()
+    reader = EventReader()
+    with open_container("9", {"tests/test_many.py": MANY_HANGS}) as container:
+        container.put("/", files, mode=0o600)
+        result = container.run(["sh", "-c", LAUNCH], timeout=30, user="root", workdir="/")
+    assert list(reader.feed(result.output))
+    seen = reader.observation(0)
+    assert seen.ended == "run-limit"
+    assert [seen.tests[name].outcome for name in ids] == ["passed", "hang", "hang", "hang"]
+    assert "at its limit of 2 s" in seen.tests[ids[1]].message
+    assert "at its limit of 0.5 s" in seen.tests[ids[2]].message
+    assert "1.5 s after a test had hung" in seen.tests[ids[3]].message
 
 
 def test_a_hang_costs_its_own_limit(open_container: Opener) -> None:

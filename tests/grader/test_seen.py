@@ -36,7 +36,7 @@ def closed(grader: Any, **how: Any) -> Any:
     facts = {"garbled": 0, "ended": False, "reason": "gone", "place": ("between", ""), "left": LEFT,
              "memory_kills": 0, **how}  # fmt: skip
     seen = grader.seen.Seen([], None)
-    seen.close(types.SimpleNamespace(attempts=[types.SimpleNamespace(**facts)]))
+    seen.close(types.SimpleNamespace(how="crashed", attempts=[types.SimpleNamespace(**facts)]))
     return seen
 
 
@@ -88,7 +88,7 @@ def test_memory_of_a_process_that_went_on(grader: Any) -> None:
     whole = types.SimpleNamespace(garbled=0, ended=True, reason="gone", memory_kills=1, selected=None,
                                   hurried=[], reported=5, status=5 << 8, done=[], collect_errors=0,
                                   place=("between", ""))  # fmt: skip
-    seen.close(types.SimpleNamespace(attempts=[whole]))
+    seen.close(types.SimpleNamespace(how="finished", attempts=[whole]))
     assert (seen.doubts, seen.cut, len(seen.starved)) == ([], False, 1)
 
 
@@ -112,6 +112,41 @@ class Cut:
 
     def run(self, *_: object, **__: object) -> Any:
         return self._later
+
+
+IDS = ["t.py::test_a", "t.py::test_a[1 2]", "t.py::test_b", "t.py::test_c", "t.py::test_d"]
+
+
+def test_what_kept_all_tests_from_running_is_the_reason(grader: Any) -> None:
+    """When a conftest cannot be imported, each missing test quotes the error that pytest printed."""
+    seen = grader.seen.Seen(IDS, None)
+    seen.take({"event": "ended", "output": "ImportError while loading conftest\nE   KeyError: 'x'\n\n"})
+    seen.close(types.SimpleNamespace(how="crashed", attempts=[]))
+    task = {"fail_to_pass": IDS[:1], "pass_to_pass": []}
+    assert grader.seen.why_not(task, seen, IDS) == [f"{IDS[0]} is still missing: KeyError: 'x'"]
+
+
+def test_tests_that_were_not_run_for_want_of_time_are_counted(grader: Any) -> None:
+    """A run that is ended at its limit says so, and how many tests were left."""
+    seen = grader.seen.Seen(IDS, None)
+    seen.outcomes["t.py::test_a"] = "hang"
+    seen.close(types.SimpleNamespace(how="run-limit", attempts=[]))
+    reasons = grader.seen.why_not({"fail_to_pass": IDS[:1], "pass_to_pass": []}, seen, IDS[:1])
+    assert reasons == [
+        "t.py::test_a is still hang",
+        "the run was ended at its limit of time: 4 tests were not run",
+    ]
+
+
+def test_what_is_said_of_many_tests_is_said_of_three(grader: Any) -> None:
+    """Reasons that differ in the test's id alone are joined, also for ids that begin another."""
+    reasons = [f"{name} still passes" for name in IDS] + [
+        "a file was changed",
+        f"{IDS[0]}: two outcomes",
+    ]
+    assert grader.seen.joined(reasons, IDS) == [
+        *reasons[:3], "and the same of 2 more tests", "a file was changed", f"{IDS[0]}: two outcomes",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("outcome", "short"), [("crashed", True), ("passed", False)])
