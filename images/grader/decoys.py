@@ -30,6 +30,17 @@ class Decoys:
         self.grading, self.files, self.draw, self.choices = grading, files, draw, choices
         self.groups = controls.by_function(grading.task["fail_to_pass"])
 
+    def possible(self) -> bool:
+        """Does any fail-to-pass function run so early that a decoy can hold it?"""
+        names = set(early(self._taken(), self.groups))
+        return any(names & set(ids) for ids in self.groups.values())
+
+    def _taken(self) -> dict[str, float]:
+        """Seconds of each listed test, in the order of the run: now, or in the trial."""
+        task = self.grading.task
+        listed = dict.fromkeys([*task["fail_to_pass"], *task["pass_to_pass"]], 0.0)
+        return self.grading.seconds or self.grading.trial.get("seconds") or listed
+
     def run(self, most: float) -> list[str]:
         """Run one decoy, for at most `most` seconds unless that is 0; what does not add up.
 
@@ -40,8 +51,7 @@ class Decoys:
         """
         task = self.grading.task
         listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
-        taken = self.grading.seconds or self.grading.trial.get("seconds") or dict.fromkeys(listed, 0.0)
-        place = {nodeid: number for number, nodeid in enumerate(early(taken, self.groups))}
+        place = {nodeid: number for number, nodeid in enumerate(early(self._taken(), self.groups))}
         book = controls.Book(self.files, list(place))
         chosen, false = self._turned(book, place)
         true = [name for function, ids in self.groups.items() for name in ids

@@ -17,7 +17,7 @@ import json
 import os
 import re
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Tuple
 
 import cage
 import controls
@@ -228,6 +228,10 @@ class Grading:
             cage.end_all(uid)
 
 
+Job = Tuple[Callable[[Any], None], Any]
+"""A check and what it is of."""
+
+
 class Checks:
     """What is looked at beside the run of all listed tests: tests alone, and controls."""
 
@@ -245,14 +249,24 @@ class Checks:
         kept = self.trial.get("not_renamed", ())
         self._keep_name = {(entry[0], tuple(entry[1:])) for entry in kept}
         self.decoys = Decoys(grading, self.book.files, self.draw, self.choices)
+        self._jobs: list[Job] | None = None
 
     def before(self) -> None:
         """One to three decoys, so that no run can tell by its place whether it is the one.
 
-        Runs may be able to count those before them, and the first is never the one that matters.
+        Runs may be able to count those before them, and the first is never the one that matters. Where
+        the fail-to-pass tests run too late for a decoy, one or two of the checks go first instead; what
+        they find counts once all listed tests have passed.
         """
-        for _ in range(1 + self.draw.randrange(3)):
-            self.decoy(BEFORE_SECONDS)
+        if self.decoys.possible():
+            for _ in range(1 + self.draw.randrange(3)):
+                self.decoy(BEFORE_SECONDS)
+            return
+        self._jobs = self._drawn_jobs()
+        for _ in range(1 + self.draw.randrange(2)):
+            if self._jobs:
+                check, argument = self._jobs.pop()
+                check(argument)
 
     def decoy(self, most: float) -> None:
         """A run that looks like the one of all tests; see `Decoys`."""
@@ -260,18 +274,22 @@ class Checks:
 
     def after(self) -> None:
         """Once all listed tests have passed: every check, in a drawn order, until one disagrees."""
+        for check, argument in self._drawn_jobs() if self._jobs is None else self._jobs:
+            if not self.doubts and not self.starved:
+                check(argument)
+
+    def _drawn_jobs(self) -> list[Job]:
         functions = list(self.groups)
         self.draw.shuffle(functions)
-        jobs: list[tuple[Callable, Any]] = [(self.alone, [f]) for f in functions[:MOST_ALONE]]
+        jobs: list[Job] = [(self.alone, [f]) for f in functions[:MOST_ALONE]]
         jobs += [(self.controls, chosen) for chosen in self._rounds(functions)]
         jobs += [(self.controls, chosen) for chosen in self._helper_rounds(functions)]
         if len(functions) > 1 and self.trial.get("together"):
             jobs.append((self.alone, functions))
-        jobs.append((self.decoy, 0.0))
+        if self.decoys.possible():
+            jobs.append((self.decoy, 0.0))
         self.draw.shuffle(jobs)
-        for check, argument in jobs:
-            if not self.doubts and not self.starved:
-                check(argument)
+        return jobs
 
     def _rounds(self, functions: list[controls.Function]) -> list[list[Pick]]:
         """What each run of controls turns false: some tests alone, then all, one way after the other."""

@@ -31,11 +31,13 @@ LISTED = ["t.py::test_first", FIXED, "t.py::test_last"]
 
 @pytest.fixture(scope="module")
 def grader() -> Any:
-    """The grader's modules `controls` and `decoys`, imported as the grader does it."""
+    """The grader's modules that are tried here, imported as the grader does it."""
     sys.path.insert(0, str(FOLDER))
     try:
         return SimpleNamespace(
-            controls=importlib.import_module("controls"), decoys=importlib.import_module("decoys")
+            controls=importlib.import_module("controls"),
+            decoys=importlib.import_module("decoys"),
+            grade=importlib.import_module("grade"),
         )
     finally:
         sys.path.remove(str(FOLDER))
@@ -151,3 +153,32 @@ def test_a_decoy_goes_as_far_as_is_cheap(grader: Any, seconds: list[float], expe
     """A small share of the whole, or up to the first fail-to-pass test where that is near."""
     groups = grader.controls.by_function([FIXED])
     assert grader.decoys.early(dict(zip(LISTED, seconds, strict=True)), groups) == expected
+
+
+@pytest.mark.parametrize("reached", [True, False])
+def test_the_run_that_matters_is_never_the_first(grader: Any, reached: bool) -> None:
+    """Decoys go first, or, where none can hold a fail-to-pass test, one or two of the checks do."""
+    before = set()
+    for seed in range(50):
+        ran: list[str] = []
+        checks = grader.grade.Checks.__new__(grader.grade.Checks)
+        checks.draw, checks.doubts, checks.starved, checks._jobs = random.Random(seed), [], [], None
+        checks.decoys = SimpleNamespace(
+            possible=lambda: reached, run=lambda most, ran=ran: ran.append("decoy") or []
+        )
+        checks._drawn_jobs = lambda ran=ran: [(ran.append, f"check {n}") for n in range(5)]
+        checks.before()
+        first = len(ran)
+        checks.after()
+        assert all(name.startswith("decoy" if reached else "check") for name in ran[:first])
+        assert sorted(name for name in ran if name != "decoy") == [f"check {n}" for n in range(5)]
+        before.add(first)
+    assert before == ({1, 2, 3} if reached else {1, 2})
+
+
+def test_a_decoy_is_possible_where_a_fixed_test_runs_early(grader: Any) -> None:
+    """Whether a decoy can hold a fail-to-pass test is told by what the trial took."""
+    graded = Graded(honest)
+    assert decoys(grader, graded, 1).possible()
+    graded.trial["seconds"] = dict(zip(LISTED, [3.0, 0.1, 9.0], strict=True))
+    assert not decoys(grader, graded, 1).possible()
