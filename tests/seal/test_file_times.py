@@ -12,7 +12,7 @@ FIX, TEST = "src/pool.py", "tests/test_pool.py"
 CHECKED_OUT = 1_767_225_600
 
 
-def tree(files: int, seconds: int = 0, seed: int = 1) -> dict[str, int]:
+def tree(files: int, seconds: int = 0, seed: int = 1) -> dict[str, float]:
     """A tree that was written in some seconds."""
     draw = random.Random(seed)
     names = [FIX, TEST, *(f"src/module_{n}.py" for n in range(files - 2))]
@@ -63,3 +63,12 @@ def test_a_checkout_of_some_seconds_is_one_step() -> None:
     times = {name: CHECKED_OUT + n // 50 for n, name in enumerate(tree(1000))}
     assert not singled_out(times, {FIX})
     assert not singled_out(times, {list(times)[-1]})
+
+
+@pytest.mark.parametrize("files", [6, 40, 3000])
+def test_a_fraction_of_a_second_that_only_patched_files_have(files: int) -> None:
+    """Times that were set to whole seconds have none; a tree as it was checked out has many."""
+    times = tree(files)
+    assert set(singled_out(times | {FIX: CHECKED_OUT + 0.25}, {FIX, TEST})) == {FIX}
+    fresh = {name: CHECKED_OUT + n / 1000 + 0.0005 for n, name in enumerate(times)}
+    assert not singled_out(fresh, {FIX, TEST})

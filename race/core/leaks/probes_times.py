@@ -56,10 +56,9 @@ def _layered(
     layers = {path: layer for path, (layer, _) in tree.items()}
     alone = set(layers.values()) - {layers[p] for p in layers.keys() - touched}
     told = {path for path in touched if layers[path] in alone}
-    if told and _drawn(len(tree), len(told), len(touched), len(told)) <= RARE_STRAY:
-        for path in sorted(told):
-            what = "it lies in a layer where no other file of the tree lies"
-            yield _leak(subject, path, layers[path], what, f"layer {layers[path]}")
+    for path in sorted(told):
+        what = "it lies in a layer where no other file of the tree lies"
+        yield _leak(subject, path, layers[path], what, f"layer {layers[path]}")
 
 
 def _replaced_in(
@@ -122,6 +121,9 @@ def _words(chance: float) -> str:
 def singled_out(times: Mapping[str, float], touched: Iterable[str]) -> dict[str, float]:
     """The patched files that the times of a tree point at, and how often chance does the same."""
     patched = set(touched)
+    fractions = {path for path, moment in times.items() if moment % 1}
+    if fractions and fractions <= patched:
+        return dict.fromkeys(fractions, _drawn(len(times), len(fractions), len(patched), len(fractions)))
     for together, most in ((TOGETHER, 1.0), (0, RARE_STRAY)):
         strays = _strays(times, len(patched), together)
         told = patched & strays
