@@ -1,5 +1,5 @@
 # make run    from the sample project's history to verified images, scores and a report
-# make test   every test, with a container engine
+# make test   every test, with a container engine; JOBS=1 with one worker
 # make check  format, lint, types, and the tests that need no engine
 # make setup  only the virtual environment; the command is then .venv/bin/race
 
@@ -9,6 +9,7 @@ SHELL := /bin/bash
 JOBS ?= 2
 STAMP := .venv/.ready
 RACE := .venv/bin/race
+PYTEST := .venv/bin/python -m pytest -n $(JOBS)
 SAMPLE := tasks/sample
 
 .PHONY: help setup engine run test check format lock bench clean
@@ -47,13 +48,13 @@ run: engine
 	@echo "report: reports/output/sample/index.html"
 
 test: engine
-	.venv/bin/python -m pytest
+	$(PYTEST)
 
 check: $(STAMP)
 	.venv/bin/ruff format --check .
 	.venv/bin/ruff check .
 	.venv/bin/mypy
-	.venv/bin/python -m pytest -q -m "not engine and not network and not slow"
+	$(PYTEST) -q -m "not engine and not network and not slow"
 
 format: $(STAMP)
 	.venv/bin/ruff check --fix --quiet . ; .venv/bin/ruff format .

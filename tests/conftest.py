@@ -6,8 +6,10 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
+from distribution import group_of, place_of
 
 from race.cli import run
 from race.ports import Engine
@@ -27,6 +29,25 @@ def pytest_configure(config: pytest.Config) -> None:
     asyncio.set_event_loop(None)
     if "not engine" in config.getoption("markexpr"):
         os.environ["DOCKER_HOST"] = "unix:///nonexistent/no-engine-in-these-tests.sock"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several workers share the tests, what takes longest begins first."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=place_of)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Each worker gets whole modules, and those that share something costly together."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByGroup(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    config.option.loadscopereorder = False
+    return ByGroup(config, log)
 
 
 @pytest.fixture(scope="session")

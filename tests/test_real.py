@@ -24,7 +24,8 @@ RELEASE = """
 name = "real"
 canary = "6a1f2f0e-7f0c-4c8e-9c55-3d3c6f3f8f11"
 [validate.reliability]
-repeats = 59
+limit = 0.2
+repeats = 14
 """
 
 

@@ -200,6 +200,7 @@ def encrypted() -> bytes:
         (zstandard.ZstdCompressor().compress(os.urandom(5000))[:-9], "/x: zstd content: not read whole"),
         (zipped({"w.7z": b"7z\xbc\xaf\x27\x1c" + bytes(90)}), "/x!w.7z: 7-zip: searched as it is, but"),
     ],
+    ids=["7-zip", "rar", "encrypted zip", "cut gzip", "cut zstandard", "7-zip in a zip"],
 )
 def test_what_is_not_opened_is_named_with_its_reason(workshop, data: bytes, said: str) -> None:
     """Closed formats, encrypted and damaged contents are listed, with the way to them."""
