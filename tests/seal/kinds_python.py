@@ -8,14 +8,12 @@ import re
 import sqlite3
 from pathlib import Path
 
-import pytest
 from sabotage import (
     FIX_LINE,
     NAME,
     SITE,
     Kit,
     Sabotages,
-    check,
     compiled,
     drop,
     recorded,
@@ -23,8 +21,6 @@ from sabotage import (
     tarred,
     zipped,
 )
-
-from race.ports import Engine
 
 SABOTAGES: Sabotages = {}
 sabotage = registering(SABOTAGES)
@@ -183,12 +179,3 @@ def _(root: Path, kit: Kit) -> None:
     ]
     page = "<!DOCTYPE html>\n<html><body><p>" + "".join(words) + "</p></body></html>"
     kit.write(root / "repo", {"htmlcov/z_counter_py.html": page})
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_each_kind_of_leak_is_found_by_its_probe(
-    name: str, kit: Kit, workshop, engine: Engine, tar_of, names: str, tmp_path: Path
-) -> None:
-    """A sabotaged image fails the probe named for its kind, with the place of the leak."""
-    check(SABOTAGES[name], kit, workshop, engine, tar_of, names, tmp_path)

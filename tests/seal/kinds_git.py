@@ -8,19 +8,15 @@ import shutil
 import zipfile
 from pathlib import Path
 
-import pytest
 from sabotage import (
     FIX_LINE,
     Kit,
     Sabotages,
-    check,
     drop,
     fresh,
     nested,
     registering,
 )
-
-from race.ports import Engine
 
 SABOTAGES: Sabotages = {}
 sabotage = registering(SABOTAGES)
@@ -209,12 +205,3 @@ def _(root: Path, kit: Kit) -> None:
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("other/data.tgz", gzip.compress(nested(pack)))
     drop("opt/wheels/other-1.0-py3-none-any.whl", wheel.getvalue())(root, kit)
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_each_kind_of_leak_is_found_by_its_probe(
-    name: str, kit: Kit, workshop, engine: Engine, tar_of, names: str, tmp_path: Path
-) -> None:
-    """A sabotaged image fails the probe named for its kind, with the place of the leak."""
-    check(SABOTAGES[name], kit, workshop, engine, tar_of, names, tmp_path)

@@ -7,19 +7,15 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import pytest
 from sabotage import (
     FIX_LINE,
     NAME,
     Kit,
     Sabotages,
-    check,
     drop,
     fresh,
     registering,
 )
-
-from race.ports import Engine
 
 SABOTAGES: Sabotages = {}
 sabotage = registering(SABOTAGES)
@@ -121,12 +117,3 @@ SABOTAGES["hidden tests in UTF-16"] = (
 SABOTAGES["package index in settings"] = (
     "proxy-settings", "/etc/pip.conf", drop("etc/pip.conf", "[global]\nindex-url = http://10.0.0.9/s\n"),
 )  # fmt: skip
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_each_kind_of_leak_is_found_by_its_probe(
-    name: str, kit: Kit, workshop, engine: Engine, tar_of, names: str, tmp_path: Path
-) -> None:
-    """A sabotaged image fails the probe named for its kind, with the place of the leak."""
-    check(SABOTAGES[name], kit, workshop, engine, tar_of, names, tmp_path)

@@ -14,20 +14,16 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 import zstandard
 from sabotage import (
     Kit,
     Sabotages,
-    check,
     drop,
     nested,
     registering,
     tarred,
     zipped,
 )
-
-from race.ports import Engine
 
 SABOTAGES: Sabotages = {}
 sabotage = registering(SABOTAGES)
@@ -87,12 +83,3 @@ _packed(
     lambda text: b"%PDF-1.7\n1 0 obj << >> stream\n" + zlib.compress(text.encode()) + b"\nendstream\n",
 )  # fmt: skip
 _packed("hexadecimal", "encoded", "/opt/a.hex", lambda text: text.encode().hex().encode())
-
-
-@pytest.mark.engine
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_each_kind_of_leak_is_found_by_its_probe(
-    name: str, kit: Kit, workshop, engine: Engine, tar_of, names: str, tmp_path: Path
-) -> None:
-    """A sabotaged image fails the probe named for its kind, with the place of the leak."""
-    check(SABOTAGES[name], kit, workshop, engine, tar_of, names, tmp_path)
