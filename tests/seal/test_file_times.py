@@ -72,3 +72,12 @@ def test_a_fraction_of_a_second_that_only_patched_files_have(files: int) -> None
     assert set(singled_out(times | {FIX: CHECKED_OUT + 0.25}, {FIX, TEST})) == {FIX}
     fresh = {name: CHECKED_OUT + n / 1000 + 0.0005 for n, name in enumerate(times)}
     assert not singled_out(fresh, {FIX, TEST})
+
+
+def test_a_second_singles_a_file_out_where_all_others_have_one_time() -> None:
+    """Nearly all files have one and the same time: then a second is as telling as an hour."""
+    from race.core.leaks.probes_times import singled_out
+
+    times = {f"src/{n}.py": 1_767_225_600 for n in range(80)} | {"src/pool.py": 1_767_225_601}
+    assert set(singled_out(times, {"src/pool.py"})) == {"src/pool.py"}
+    assert not singled_out(times, {"src/3.py"})
