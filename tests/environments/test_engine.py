@@ -164,7 +164,7 @@ def test_containers_of_dead_processes_are_swept(engine: Engine, base: str, tmp_p
         assert name in engine.containers()
         os.kill(owner.pid, signal.SIGKILL)
         owner.wait()
-    assert engine.sweep() >= 1
+    engine.sweep()
     assert name not in engine.containers()
 
 
