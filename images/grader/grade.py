@@ -19,10 +19,12 @@ import re
 import time
 from typing import Any, Callable, Tuple
 
+import attempt
 import cage
 import controls
 import supervise
 import tree
+import workers
 from bytecode import Bytecode
 from choices import Choices, Pick
 from decoys import BEFORE_SECONDS, Decoys
@@ -63,7 +65,7 @@ def secret() -> bytes:
 class Grading:
     """One grading, from the submission to the verdict."""
 
-    def __init__(self, task: dict[str, Any], worker: supervise.Worker) -> None:
+    def __init__(self, task: dict[str, Any], worker: workers.Worker) -> None:
         self.task, self.root, self.worker = task, task["root"], worker
         self.started = time.monotonic()
         self.base = tree.Base(TASK)
@@ -156,7 +158,7 @@ class Grading:
     def grade(self) -> None:
         """The whole grading. Raises Refused, with the verdict, unless everything holds."""
         task = self.task
-        if cage.disk_room() < 2 * supervise.DISK_ROOM:
+        if cage.disk_room() < 2 * attempt.DISK_ROOM:
             raise RuntimeError("there is no room on the disk before any test has run")
         self.submission()
         checks = Checks(self)
@@ -361,7 +363,7 @@ class Checks:
         return self.grading.run(order, purpose, ordered=ordered, **how)
 
 
-def grade(worker: supervise.Worker, write: Callable[[dict, dict], None]) -> None:
+def grade(worker: workers.Worker, write: Callable[[dict, dict], None]) -> None:
     """Grade, and hand task and result to `write`: first a draft, last the verdict."""
     task = load("task.json")
     blank = {"verdict": "unresolved", "reasons": ["the grading did not finish"], "outcomes": {}}

@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import cage
 import supervise
+import workers
 
 TASK = "/soma/task"
 
@@ -42,10 +43,10 @@ def observe(path: str) -> int:
         if root not in opened:
             cage.open_folders(root)
             opened.add(root)
-        if worker is None or worker.key != supervise.worker_key(run.plan["python"], environment):
+        if worker is None or worker.key != workers.worker_key(run.plan["python"], environment):
             if worker is not None:
                 worker.close()
-            worker = supervise.Worker(run.plan["python"], environment)
+            worker = workers.Worker(run.plan["python"], environment)
             worker.wait()
         if not worker.ready:
             emit({"event": "ended", "how": "no-interpreter", "output": worker.error})
@@ -76,7 +77,7 @@ def main(mode: str, arguments: list[str]) -> int:
     if mode not in ("grade", "trial"):
         print("no such mode: " + mode, file=sys.stderr)
         return 2
-    worker = supervise.task_worker(TASK)  # it starts while the rest is imported
+    worker = workers.task_worker(TASK)  # it starts while the rest is imported
     import grade
     import report
     import trial

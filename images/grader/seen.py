@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import supervise
+from attempt import Attempt, how_it_died
 
 CHANGED = (
     "the submission changed %s, which tests are run or judged by and the reference fix leaves alone"
@@ -132,7 +133,7 @@ def _last_line(output: str) -> str:
     return (errors or lines or [""])[-1]
 
 
-def _starved(attempt: supervise.Attempt) -> str:
+def _starved(attempt: Attempt) -> str:
     """Words for a run that did not get the memory that it asked for."""
     if attempt.reason == "memory-limit":
         return "the test process used more memory than its limit, and was ended"
@@ -140,9 +141,9 @@ def _starved(attempt: supervise.Attempt) -> str:
             "processes (its counter oom_kill rose)" % attempt.memory_kills)  # fmt: skip
 
 
-def _left_early(attempt: supervise.Attempt) -> str:
+def _left_early(attempt: Attempt) -> str:
     """Words for a process that was gone between two tests, or before the first, and had not said so."""
-    how = supervise.how_it_died(attempt)
+    how = how_it_died(attempt)
     text = "the test process %s between two tests, before it had said that its run was over" % how
     status = attempt.left
     if status is None or not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGKILL:
@@ -153,7 +154,7 @@ def _left_early(attempt: supervise.Attempt) -> str:
     return text + ": code of the submission did that, or something outside of the container; " + told
 
 
-def _looked(attempt: supervise.Attempt) -> bool:
+def _looked(attempt: Attempt) -> bool:
     """Was the runner looked at after collection and after the tests, and all of it?"""
     looks = attempt.looks
     return len(looks) == 2 and looks[0] == looks[1] and looks[0][:1] == attempt.watched[:1]

@@ -13,7 +13,7 @@ from typing import Any
 
 import cage
 import controls
-import supervise
+import workers
 from assertions import Edit
 from edits import helper_edits
 from grade import Grading, load
@@ -31,7 +31,7 @@ SLOWER = 0.5
 not end sooner waits for something, or is tried again and again: it may pass at another time."""
 
 
-def try_out(worker: supervise.Worker) -> dict[str, Any]:
+def try_out(worker: workers.Worker) -> dict[str, Any]:
     """What was found, by name:
 
     `not_alone`, `not_renamed`    ids and functions that do not pass alone, or under another name
@@ -90,7 +90,7 @@ def _try_preload(grading: Grading, listed: list[str], seen: Seen) -> tuple[list[
         json.dump({"preload": seen.imported}, stream)
         stream.flush()
         grading.worker.close()
-        grading.worker = supervise.Worker(task["python"], task["environment"], stream.name)
+        grading.worker = workers.Worker(task["python"], task["environment"], stream.name)
         grading.worker.wait()
     if grading.worker.ready:
         grading.place()
@@ -98,7 +98,7 @@ def _try_preload(grading: Grading, listed: list[str], seen: Seen) -> tuple[list[
         if not again.doubts and all(again.outcomes.get(name) == "passed" for name in again.asked):
             return seen.imported, again
     grading.worker.close()
-    grading.worker = supervise.Worker(task["python"], task["environment"])
+    grading.worker = workers.Worker(task["python"], task["environment"])
     return [], seen
 
 

@@ -25,7 +25,7 @@ def grader() -> Any:
     """The grader's modules, imported as the grader does it."""
     sys.path.insert(0, str(FOLDER))
     try:
-        names = ("integrity", "tree", "seen", "cage", "supervise", "report")
+        names = ("integrity", "tree", "seen", "cage", "attempt", "report")
         return types.SimpleNamespace(**{name: importlib.import_module(name) for name in names})
     finally:
         sys.path.remove(str(FOLDER))
@@ -251,7 +251,7 @@ def test_a_patch_without_context_is_applied_where_it_says(
 )
 def test_a_line_that_is_no_event_is_garbled(grader: Any, line: bytes) -> None:
     """Whatever the run writes, its reader counts it and goes on."""
-    attempt = grader.supervise.Attempt.__new__(grader.supervise.Attempt)
+    attempt = grader.attempt.Attempt.__new__(grader.attempt.Attempt)
     attempt.nonce, attempt.garbled, attempt._buffer = b"n ", 0, b""
     attempt.emit = lambda event: pytest.fail("it was taken for an event")
     attempt._feed(b"n " + line + b"\n")
