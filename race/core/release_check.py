@@ -100,27 +100,32 @@ def _unfit(test_id: str, gold: Sequence[Outcomes]) -> str:
 
 
 def judged(
-    lists: Lists, gold: Sequence[RunVerdict], empty: Sequence[RunVerdict]
+    lists: Lists, gold: Sequence[RunVerdict], empty: Sequence[RunVerdict], refusal: str = ""
 ) -> tuple[str, tuple[Finding, ...]]:
-    """Why a task does not ship, as one sentence for the changelog, and the findings; '' when it does."""
+    """Why a task does not ship, as one sentence for the changelog, and the findings; '' when it does.
+
+    `refusal` is why the grader runs no test with the reference fix, where that is so.
+    """
     findings = []
     if not lists.fail_to_pass:
         findings.append(_error("empty-list", "no fail-to-pass test is left that every run supports"))
     bad_gold = [run for run in gold if run.verdict != "resolved"]
     if bad_gold:
-        findings.append(_error("gold", _sentence("the reference fix", gold, bad_gold)))
+        findings.append(_error("gold", _sentence("the reference fix", gold, bad_gold, refusal)))
     bad_empty = [run for run in empty if run.verdict == "resolved"]
     if bad_empty:
         findings.append(_error("empty", _sentence("the empty submission", empty, bad_empty)))
     return "; ".join(finding.message for finding in findings), tuple(findings)
 
 
-def _sentence(who: str, runs: Sequence[RunVerdict], bad: Sequence[RunVerdict]) -> str:
+def _sentence(who: str, runs: Sequence[RunVerdict], bad: Sequence[RunVerdict], refusal: str = "") -> str:
     scores = ", ".join("1" if run.verdict == "resolved" else "0" for run in runs)
     named = ", ".join(run.run_id for run in bad)
     failed = sorted({test_id for run in bad for test_id in run.failed})
     because = f"; not passed: {', '.join(failed[:3])}" if failed else ""
     more = f" and {len(failed) - 3} more" if len(failed) > 3 else ""
+    if refusal:
+        because, more = f"; refused: {refusal}", ""
     return f"{who} scored {scores} (run{'s' * (len(bad) > 1)} {named}){because}{more}"
 
 

@@ -152,13 +152,25 @@ def _grade(desk: Desk, made: Materials, test: Image) -> Gradings:
 def _settle(
     desk: Desk, made: Materials, lists: Lists, first: Gradings, test: Image
 ) -> tuple[Lists, Gradings, Image, Materials]:
-    """Correct the lists by what ran, and grade again in an image with the corrected ones."""
+    """Correct the lists by what ran, and grade again in an image with the corrected ones.
+
+    With a reference fix that is refused nothing ran, and nothing is known about the lists.
+    """
+    if _refusal(first):
+        return lists, first, test, made
     better = corrected(lists, _outcomes(first.gold), _outcomes(first.empty))
     if better.corrections == lists.corrections or not better.fail_to_pass:
         return better, first, test, made
     made = replace(made, fail_to_pass=better.fail_to_pass, pass_to_pass=better.pass_to_pass)
     made, _, test = build_images(desk.bench, made, desk.say)
     return better, _grade(desk, made, test), test, made
+
+
+def _refusal(ran: Gradings) -> str:
+    """Why no grading with the reference fix came to run a test; '' when one did."""
+    if any(run.verdict != "refused" for run in ran.gold):
+        return ""
+    return "; ".join(dict.fromkeys(reason for run in ran.gold for reason in run.reasons))
 
 
 def _outcomes(runs: tuple[Graded, ...]) -> list[Mapping[str, str]]:
@@ -180,7 +192,7 @@ def _recorded(
     number = len(check_ledger.checks(desk)) + 1
     gold = tuple(_verdict(run, f"check-{number}/gold-{n + 1}") for n, run in enumerate(ran.gold))
     empty = tuple(_verdict(run, f"check-{number}/empty-{n + 1}") for n, run in enumerate(ran.empty))
-    exclusion, failed = judged(lists, gold, empty)
+    exclusion, failed = judged(lists, gold, empty, _refusal(ran))
     repeats = desk.store.settings.verify.repeats
     if not failed and repeats:
         failed = tuple(unreliable(desk, made, env, repeats))

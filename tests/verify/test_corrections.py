@@ -119,3 +119,28 @@ def test_lists_and_patches_are_corrected_by_what_really_runs(
     assert helper.encode() in task.read_file(record.test_patch)
     assert [run.verdict for run in (*record.gold, *record.empty)] == ["resolved", "unresolved"]
     assert record.collected == len(record.fail_to_pass) + len(record.pass_to_pass)
+
+
+def test_a_fix_that_does_not_apply_is_excluded_with_that_reason(
+    release: Path, bench: Workbench, tmp_path: Path
+) -> None:
+    """What keeps the reference fix from being graded is the reason; no id is corrected for it."""
+    copy = tmp_path / "release"
+    shutil.copytree(release, copy)
+    store = Store(copy)
+    task = smallest(store)
+    mined, validated = task.read(Mined), task.read(Validated)
+    assert mined and validated and mined.fix_patch  # noqa: PT018
+    lines = task.read_file(mined.fix_patch).splitlines(keepends=True)
+    first = next(n for n, line in enumerate(lines) if line.startswith(b" "))
+    lines[first] = b" nothing = 'of the kind'\n"
+    fix = task.write_file("fix.patch", b"".join(lines))
+    task.write(mined.model_copy(update={"fix_patch": fix}))
+    record = verify_task(desk_of(store, task, bench))
+    assert not record.accepted
+    assert record.corrections == ()
+    assert record.fail_to_pass == validated.fail_to_pass
+    assert [run.verdict for run in (*record.gold, *record.empty)] == ["refused", "unresolved"]
+    (finding,) = [f for f in record.findings if f.rule == "gold"]
+    assert "gold-1); refused: the patch does not apply exactly" in finding.message
+    assert record.exclusion.startswith(finding.message)

@@ -97,6 +97,16 @@ def test_tampered_and_refused_are_zero_for_the_fix() -> None:
     assert [finding.rule for finding in findings] == ["gold"]
 
 
+def test_a_fix_that_is_refused_is_told_with_the_reason() -> None:
+    """Where no test was run, the exclusion says why, and blames no test."""
+    gold = [run("g1", "refused", "a"), run("g2", "refused", "a")]
+    why = "the patch does not apply exactly"
+    sentence, _ = judged(Lists(("a",), ()), gold, [run("e1", "unresolved", "a")], why)
+    assert sentence == (
+        "the reference fix scored 0, 0 (runs g1, g2); refused: the patch does not apply exactly"
+    )
+
+
 def test_an_empty_list_excludes() -> None:
     """A task without a fail-to-pass test cannot ship."""
     assert judged(Lists((), ("p",)), [run("g", "resolved")], [run("e", "unresolved")])[0]
