@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from race.errors import Rejection
+from race.errors import BuildFailed, Rejection
 from race.ports import ContainerSpec
 from race.work.observing import CAPABILITIES
 from race.work.test_image import TestImage, build_test
@@ -88,6 +88,18 @@ def test_an_image_needs_tests_that_fail(bench: Workbench, counter_task: Any) -> 
     wanted = TestImage("sample__x-1", "race-none", "", ("a::b",), ("a::b",), b"", b"", "0")
     with pytest.raises(Rejection, match="in both lists"):
         build_test(bench.engine, wanted, "race-tests-grader:none", b"s")
+
+
+def test_hidden_tests_have_to_apply(bench: Workbench, counter_task: Any, counter_image: Any) -> None:
+    """No image is built with a test patch that does not fit the base; the build says which file."""
+    patch = (Path(__file__).parent / "patches" / "test.patch").read_bytes()
+    wrong = patch.replace(b" import pytest\n", b" import unittest\n", 1)
+    assert wrong != patch
+    listed, env = counter_task.fail_to_pass, counter_image("9")
+    wanted = TestImage("sample__x-1", env, "", listed, (), wrong, counter_task.fix, "0")
+    with pytest.raises(BuildFailed) as failed:
+        build_test(bench.engine, wanted, "race-tests-grader:none", b"s")
+    assert "tests/test_core.py" in failed.value.tail
 
 
 def test_all_runs_of_a_grading_find_the_same_byte_code(bench: Workbench, counter_task: Any) -> None:
