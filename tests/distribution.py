@@ -23,6 +23,7 @@ TOGETHER = {
         "tests/grader/test_helper_attacks.py",
         "tests/grader/test_own_plugin.py",
         "tests/grader/test_seen.py",
+        "tests/grader/test_memory.py",
     ),
     "two_commits": ("tests/test_real.py",),
     "gate_image": (

@@ -18,11 +18,14 @@ def report(task: dict[str, Any], graded: dict[str, Any]) -> dict[str, Any]:
     """The report of a grading. A test counts as passed only when the verdict lets it.
 
     With the verdicts `refused` and `tampered`, and when the grader itself failed, no test has passed,
-    whatever was seen.
+    whatever was seen; nor when all were seen to pass, but a check of them had not the memory to end.
     """
-    valid = graded["verdict"] in ("resolved", "unresolved") and not graded.get("accident")
+    listed = [*task["fail_to_pass"], *task["pass_to_pass"]]
+    all_passed = all(graded["outcomes"].get(nodeid) == "passed" for nodeid in listed)
+    right = "resolved" if all_passed else "unresolved"
+    valid = graded["verdict"] == right and not graded.get("accident")
     tests = []
-    for nodeid in [*task["fail_to_pass"], *task["pass_to_pass"]]:
+    for nodeid in listed:
         seen = graded["outcomes"].get(nodeid, "missing")
         outcome = seen if valid else "failed"
         if outcome not in ("passed", "failed", "error", "skipped", "xfailed", "xpassed"):

@@ -258,11 +258,20 @@ def test_a_line_that_is_no_event_is_garbled(grader: Any, line: bytes) -> None:
     assert attempt.garbled == 1
 
 
-def test_a_grader_that_failed_reports_nothing_as_passed(grader: Any) -> None:
-    """What was seen before the grader failed is no verdict, also for who reads the tests alone."""
+def test_only_the_right_verdict_reports_what_passed(grader: Any) -> None:
+    """What was seen before the grader failed, or before a check had no memory, earns no point from who
+    reads the tests alone; what passed beside a test that failed is told."""
     task = {"fail_to_pass": ["a"], "pass_to_pass": ["b"], "root": "/repo"}
-    graded = {"verdict": "unresolved", "outcomes": {"a": "passed", "b": "passed"}, "messages": {},
-              "reasons": ["the grader failed"], "seconds": 1.0}  # fmt: skip
-    for accident, passed in (("", 2), ("ValueError()", 0)):
-        made = grader.report.report(task, {**graded, "accident": accident})
-        assert made["summary"]["passed"] == passed
+    both, one = {"a": "passed", "b": "passed"}, {"a": "failed", "b": "passed"}
+    for verdict, accident, outcomes, passed in (
+        ("resolved", "", both, 2),
+        ("resolved", "ValueError()", both, 0),
+        ("unresolved", "", both, 0),
+        ("unresolved", "", one, 1),
+        ("unresolved", "ValueError()", one, 0),
+        ("tampered", "", both, 0),
+        ("refused", "", {}, 0),
+    ):
+        graded = {"verdict": verdict, "outcomes": outcomes, "messages": {}, "reasons": ["because"],
+                  "seconds": 1.0, "accident": accident}  # fmt: skip
+        assert grader.report.report(task, graded)["summary"]["passed"] == passed
