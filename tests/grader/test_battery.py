@@ -70,6 +70,12 @@ def test_the_battery_is_large_and_covers_every_kind() -> None:
     assert len({entry.name for entry in battery()}) == len(attacks) + len(honest)
 
 
+def test_the_readme_counts_the_battery() -> None:
+    """The README says how many attacks and honest patches there are."""
+    readme = (Path(__file__).parent.parent.parent / "README.md").read_text()
+    assert f"{len(battery('attacks'))} attacks and {len(battery('honest'))} honest patches" in readme
+
+
 @pytest.mark.parametrize("entry", battery(), ids=lambda entry: entry.name)
 def test_every_entry_becomes_a_patch(entry: Entry) -> None:
     """Every entry can be made for the counter task and has no placeholder left."""
